@@ -79,7 +79,8 @@ fn check_named_columns(header: &[String], options: &InferOptions) -> Result<(), 
 }
 
 /// Statistics that are collected while the records are read.
-struct Look {
+struct Look<'o> {
+    options: &'o InferOptions,
     profiles: Vec<Profile>,
     /// The first records, until the columns of dates are known.
     first: Vec<First>,
@@ -94,9 +95,10 @@ struct First {
     cells: Vec<Cell>,
 }
 
-impl Look {
-    fn new(columns: usize, options: &InferOptions) -> Self {
+impl<'o> Look<'o> {
+    fn new(columns: usize, options: &'o InferOptions) -> Self {
         Self {
+            options,
             profiles: (0..columns)
                 .map(|_| Profile::new(&options.missing))
                 .collect(),
@@ -149,7 +151,7 @@ impl Look {
         let columns = self.profiles.iter().enumerate();
         let formats = columns.flat_map(|(column, profile)| {
             let formats = profile.likely_dates().into_iter();
-            formats.map(move |(text, format)| (column, text, format))
+            formats.map(move |dates| (column, dates))
         });
         self.order = Some(Order::of(formats));
         let first = std::mem::take(&mut self.first);
@@ -157,7 +159,7 @@ impl Look {
             .into_iter()
             .map(|record| (record.texts, record.cells))
             .unzip();
-        self.relations = Some(Relations::new(&self.profiles, &cells));
+        self.relations = Some(Relations::new(&self.profiles, &cells, self.options));
         for (texts, cells) in texts.iter().zip(&cells) {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             self.relate(&texts, cells);
@@ -165,7 +167,7 @@ impl Look {
     }
 }
 
-fn draft(names: &[&str], look: &Look, options: &InferOptions) -> Result<Draft, Error> {
+fn draft(names: &[&str], look: &Look<'_>, options: &InferOptions) -> Result<Draft, Error> {
     let columns = names.iter().zip(&look.profiles);
     let decided = columns.map(|(name, profile)| kinds::decide(name, profile, options));
     let mut decided: Vec<kinds::Decided> = decided.collect();
@@ -177,6 +179,7 @@ fn draft(names: &[&str], look: &Look, options: &InferOptions) -> Result<Draft, E
     let drafted = Drafted {
         forms: &forms,
         profiles: &look.profiles,
+        order: look.order.as_ref(),
         options,
     };
     let relations = look.relations.as_ref();

@@ -25,6 +25,7 @@ use crate::profile::{Profile, Seen};
 use crate::shape::Shape;
 
 pub(crate) use relate::relate;
+pub(crate) use time::FIRST_YEARS;
 
 /// A kind is chosen if at least this share of the cells have a value of it.
 const MAJORITY: f64 = 0.9;
@@ -142,6 +143,8 @@ pub(crate) struct Decided {
 struct Dated {
     /// The format in which its order to others was looked at.
     format: String,
+    /// First of the hundred years that two-digit years stand for.
+    first_year: Option<i64>,
     /// Days from the first to the last date.
     span: i64,
 }

@@ -68,14 +68,11 @@ fn undo_refused(columns: &mut [Decided], bases: Vec<(usize, usize, ColumnForm)>)
 }
 
 fn pair<'o>(order: &'o Order, columns: &[Decided], base: usize, later: usize) -> Option<&'o Pair> {
-    let format = |column: usize| {
-        columns
-            .get(column)?
-            .dated
-            .as_ref()
-            .map(|dated| dated.format.as_str())
+    let place = |column: usize| {
+        let dated = columns.get(column)?.dated.as_ref()?;
+        order.place(column, &dated.format, dated.first_year)
     };
-    order.pair((base, format(base)?), (later, format(later)?))
+    order.pair(place(base)?, place(later)?)
 }
 
 /// Whether the later column never precedes or never follows the base, stays close to it, and is missing wherever the base

@@ -17,11 +17,15 @@ use crate::shape::Shape;
 const LAST_BIRTH: i64 = 2030;
 const LAST_DATE: i64 = 2050;
 
+/// The first of the hundred years that two-digit years may stand for.
+pub(crate) const FIRST_YEARS: [i64; 2] = [LAST_BIRTH - 99, LAST_DATE - 99];
+
 /// A kind of date or time is chosen if at least this share of the cells have it. Texts in the form of a date are hardly
 /// anything else.
 const MAJORITY: f64 = 0.75;
 
-/// A format without separators, such as 20240131, is chosen if it reads at least this share of the cells.
+/// A format without separators, such as 20240131, is chosen if it reads at least this share of the cells that may also be
+/// numbers.
 const COMPACT_MAJORITY: f64 = 0.99;
 
 /// Years of dates in such a format.
@@ -49,6 +53,9 @@ const MANY_YEARS: i64 = 30;
 
 /// Maximum number of digits of a day within a bin.
 const MAX_DAYS: i64 = 100;
+
+/// A bin has at least this many months, so that not all of them are special values.
+const MIN_MONTHS: i64 = 12;
 
 /// Minutes are kept if a column has at most this many different ones.
 const MAX_MINUTES: usize = 12;
@@ -80,14 +87,12 @@ struct Fit<'a> {
 pub(super) fn decide(column: &Column<'_>) -> Option<Decided> {
     let cells = column.values.cells as f64;
     let majority = MAJORITY;
+    let numbers = column.profile.numbers.read(false).count as f64;
     let formats = column.profile.times.formats.iter();
     let enough = |format: &&FormatUse| {
-        let share = if is_compact(&format.text) {
-            COMPACT_MAJORITY
-        } else {
-            majority
-        };
-        format.count as f64 >= share * cells && is_plausible(format)
+        let count = format.count as f64;
+        let is_clear = !is_compact(&format.text) || count >= COMPACT_MAJORITY * numbers;
+        count >= majority * cells && is_clear && is_plausible(format)
     };
     let enough: Vec<&FormatUse> = formats.filter(enough).collect();
     let best = best(&enough, column.name)?;
@@ -99,7 +104,12 @@ pub(super) fn decide(column: &Column<'_>) -> Option<Decided> {
 pub(super) fn forced(kind: KindForm, column: &Column<'_>) -> Option<Decided> {
     let formats = column.profile.times.formats.iter();
     let of_kind: Vec<&FormatUse> = formats.filter(|format| format.kind == kind).collect();
-    let best = of_kind.iter().copied().max_by_key(|format| format.count)?;
+    // Of equals, the first is the likeliest.
+    let best = of_kind
+        .iter()
+        .copied()
+        .rev()
+        .max_by_key(|format| format.count)?;
     let fit = Fit::of(column, best);
     (fit.cells > 0).then(|| fit.decided(column, &of_kind))
 }
@@ -139,8 +149,18 @@ fn is_plausible(format: &FormatUse) -> bool {
 /// Whether a format without a day and a name, such as `%m.%y`, reads texts that are rather numbers: 12.30.
 fn is_number_like(format: &str) -> bool {
     let named = format.contains(['b', 'B', 'h']);
-    let has_day = format.contains("%d") || format.contains("%-d");
-    !named && !has_day && (format.contains(['.', ',']) || !format.contains("%Y"))
+    !named && !has_day(format) && (format.contains(['.', ',']) || !format.contains("%Y"))
+}
+
+/// Whether a format of dates has a day, and not only a month.
+fn has_day(format: &str) -> bool {
+    ["%d", "%-d", "%e"].iter().any(|day| format.contains(day))
+}
+
+/// Returns the number of months from one day to another.
+fn months(first: i64, last: i64) -> i64 {
+    let month = |day: i64| date_from_days(day).map_or(0, |(year, month, _)| 12 * year + month);
+    month(last) - month(first) + 1
 }
 
 /// Returns the format that reads the most cells. Of equals, the first is the likeliest.
@@ -302,6 +322,7 @@ impl<'a> Fit<'a> {
         decided.questions = self.questions(alternatives);
         decided.dated = Some(Dated {
             format: self.used.text.clone(),
+            first_year: self.options.first_year,
             span: self.span(),
         });
         decided
@@ -494,8 +515,13 @@ impl<'a> Fit<'a> {
             ),
         };
         let (first, last) = whole_years(first, last, self.options.first_year);
-        let span = last - first + 1;
-        let bins = i64::from(column.options.bins.max(1)).min(span);
+        let (span, least) = match has_day(&self.text) {
+            true => (last - first + 1, 1),
+            false => (months(first, last), MIN_MONTHS),
+        };
+        let bins = i64::from(column.options.bins.max(1))
+            .min(span / least)
+            .max(1);
         form.min = Some(Bound::Text(day_text(first)));
         form.max = Some(Bound::Text(day_text(last)));
         form.bins = Some(bins as u64);
@@ -580,8 +606,8 @@ impl<'a> Fit<'a> {
 /// Returns the first of the hundred years that two-digit years stand for.
 fn first_year(column: &Column<'_>) -> i64 {
     match is_birth(column.name) {
-        true => LAST_BIRTH - 99,
-        false => LAST_DATE - 99,
+        true => FIRST_YEARS[0],
+        false => FIRST_YEARS[1],
     }
 }
 

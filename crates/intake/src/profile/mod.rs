@@ -7,7 +7,9 @@ mod quantiles;
 mod texts;
 mod times;
 
-use fhaim_domain::{TimeFormat, form::KindForm};
+use fhaim_domain::{TimeFormat, TimeOptions, form::KindForm};
+
+use crate::kinds::FIRST_YEARS;
 
 pub(crate) use cell::Cell;
 pub(crate) use numbers::{Mark, Numbers, Read};
@@ -17,6 +19,45 @@ pub(crate) use times::{FormatUse, Times};
 
 /// A column of dates is known by this share of the cells of its first records.
 const LIKELY: f64 = 0.8;
+
+/// Maximum number of formats that the dates of a column may have.
+const MAX_LIKELY: usize = 4;
+
+/// A format that the dates of a column may have.
+#[derive(Debug)]
+pub(crate) struct LikelyDates {
+    /// The format as in a schema.
+    pub(crate) text: String,
+    /// First of the hundred years that two-digit years stand for, if the format has them.
+    pub(crate) first_year: Option<i64>,
+    pub(crate) format: TimeFormat,
+}
+
+impl LikelyDates {
+    fn of(used: FormatUse) -> Vec<Self> {
+        if !used.text.contains("%y") {
+            return vec![Self {
+                text: used.text,
+                first_year: None,
+                format: used.format,
+            }];
+        }
+        let with = |first_year: i64| {
+            let options = TimeOptions {
+                first_year: Some(first_year),
+                midnight: true,
+                offsets: Vec::new(),
+            };
+            let format = TimeFormat::with_options(&used.text, used.kind, options).ok()?;
+            Some(Self {
+                text: used.text.clone(),
+                first_year: Some(first_year),
+                format,
+            })
+        };
+        FIRST_YEARS.into_iter().filter_map(with).collect()
+    }
+}
 
 /// Statistics of a column.
 #[derive(Debug)]
@@ -103,8 +144,9 @@ impl Profile {
         }
     }
 
-    /// Returns the formats of dates that nearly all texts so far have: as in a schema, and parsed.
-    pub(crate) fn likely_dates(&self) -> Vec<(String, TimeFormat)> {
+    /// Returns the formats of dates that nearly all texts so far have. A format with two-digit years is returned for each
+    /// first year that a draft may choose.
+    pub(crate) fn likely_dates(&self) -> Vec<LikelyDates> {
         let mut times = Times::default();
         for (text, seen) in self.texts.in_order() {
             times.add(text, seen.count, true);
@@ -113,10 +155,7 @@ impl Profile {
             let dated = matches!(format.kind, KindForm::Date | KindForm::Datetime);
             dated && format.count as f64 >= LIKELY * self.present as f64 && format.count > 0
         };
-        let formats = times.formats.into_iter().filter(enough);
-        formats
-            .map(|format| (format.text, format.format))
-            .take(4)
-            .collect()
+        let formats = times.formats.into_iter().filter(enough).take(MAX_LIKELY);
+        formats.flat_map(LikelyDates::of).collect()
     }
 }

@@ -9,6 +9,7 @@ mod follows;
 mod implied;
 mod never;
 pub(crate) mod order;
+mod quantities;
 mod skip;
 mod states;
 mod together;
@@ -16,6 +17,8 @@ pub(crate) mod valid;
 
 use fhaim_domain::form::ColumnForm;
 
+use self::order::Order;
+use self::quantities::Quantities;
 use crate::draft::ProposedRule;
 use crate::options::InferOptions;
 use crate::profile::{Cell, Profile};
@@ -32,6 +35,8 @@ pub(crate) struct Drafted<'a> {
     pub(crate) forms: &'a [ColumnForm],
     /// The profiles of the same columns.
     pub(crate) profiles: &'a [Profile],
+    /// The order of the columns of dates.
+    pub(crate) order: Option<&'a Order>,
     /// How to draft.
     pub(crate) options: &'a InferOptions,
 }
@@ -50,16 +55,18 @@ pub(crate) struct Relations {
     equal: equal::Equal,
     follows: follows::Follows,
     together: together::Together,
+    quantities: Quantities,
 }
 
 impl Relations {
     /// Starts when the first records are known. `profiles` and `first` have them; [`Relations::see`] must be called with
     /// them as well.
-    pub(crate) fn new(profiles: &[Profile], first: &[Vec<Cell>]) -> Self {
+    pub(crate) fn new(profiles: &[Profile], first: &[Vec<Cell>], options: &InferOptions) -> Self {
         Self {
             equal: equal::Equal::new(profiles.len()),
             follows: follows::Follows::new(profiles.len(), first),
             together: together::Together::new(profiles),
+            quantities: Quantities::new(profiles, options),
         }
     }
 
@@ -68,6 +75,7 @@ impl Relations {
         self.equal.see(record.texts);
         self.follows.see(record.cells);
         self.together.see(record.cells);
+        self.quantities.see(record.texts);
     }
 
     /// Proposes rules.
@@ -87,6 +95,7 @@ impl Relations {
             chance,
         };
         let mut rules = derive.propose(&mut taken);
+        rules.extend(self.quantities.propose(drafted, &taken));
         let skip = skip::Skip {
             columns: &columns,
             taken: &taken,

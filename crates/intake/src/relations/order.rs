@@ -2,9 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use fhaim_domain::{DAY, TimeFormat};
+use fhaim_domain::{
+    Constraint, DAY, TimeFormat, TimeOptions,
+    form::{Bound, ColumnForm, KindForm},
+};
 
-use crate::profile::Quantiles;
+use super::Drafted;
+use crate::draft::{ProposedRule, RuleChange};
+use crate::profile::{LikelyDates, Profile, Quantiles};
+
+/// Number of texts on which two formats are compared.
+const COMPARED: usize = 2_000;
+
+/// A rule is proposed if at least this many records have both dates.
+const MIN_RECORDS: u64 = 20;
 
 /// Maximum number of columns of dates whose order is looked at.
 const MAX_COLUMNS: usize = 24;
@@ -26,6 +37,9 @@ pub(crate) struct Pair {
     pub(crate) after: u64,
     /// Records in which only the later column of the table has a date.
     pub(crate) alone: u64,
+    /// Records in which only the earlier, or only the later column of the table has a date that stands for no date, and the
+    /// other column has a date.
+    endless: [u64; 2],
     /// Smallest and largest distance in seconds, from the earlier column of the table to the later one.
     pub(crate) least: i64,
     pub(crate) most: i64,
@@ -84,15 +98,17 @@ impl Pair {
 struct Dated {
     /// Index among the drafted columns.
     column: usize,
-    text: String,
-    format: TimeFormat,
+    likely: LikelyDates,
     moment: Option<i64>,
+    /// Whether the cell has a date that stands for no date.
+    is_endless: bool,
 }
 
 impl Dated {
     /// The beginning of the moment's day.
     fn day(&self) -> Option<i64> {
-        self.moment.map(|moment| self.format.day(moment) * DAY)
+        self.moment
+            .map(|moment| self.likely.format.day(moment) * DAY)
     }
 }
 
@@ -105,16 +121,16 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Looks at the columns with these formats: index among the drafted columns, format as in a schema, and format. A
-    /// column may have several formats.
-    pub(crate) fn of(columns: impl IntoIterator<Item = (usize, String, TimeFormat)>) -> Self {
+    /// Looks at the columns with these formats: index among the drafted columns, and format. A column may have several
+    /// formats.
+    pub(crate) fn of(columns: impl IntoIterator<Item = (usize, LikelyDates)>) -> Self {
         let dated = columns.into_iter().take(MAX_COLUMNS);
         let dated: Vec<Dated> = dated
-            .map(|(column, text, format)| Dated {
+            .map(|(column, likely)| Dated {
                 column,
-                text,
-                format,
+                likely,
                 moment: None,
+                is_endless: false,
             })
             .collect();
         let places = 0..dated.len();
@@ -132,13 +148,17 @@ impl Order {
     /// Looks at a record, of which `text` gives the cells of drafted columns.
     pub(crate) fn see<'t>(&mut self, text: impl Fn(usize) -> &'t str) {
         for dated in &mut self.dated {
-            let moment = dated.format.read(text(dated.column));
+            let moment = dated.likely.format.read(text(dated.column));
             dated.moment = moment.filter(|&moment| moment < NEVER);
+            dated.is_endless = moment.is_some() && dated.moment.is_none();
         }
         for (&(base, later), pair) in &mut self.pairs {
             if let (Some(base), Some(later)) = (self.dated.get(base), self.dated.get(later)) {
+                let [first, second] = &mut pair.endless;
+                *first += u64::from(base.is_endless && later.moment.is_some());
+                *second += u64::from(later.is_endless && base.moment.is_some());
                 // Between a date and a datetime, whole days count.
-                let is_date = |dated: &Dated| dated.format.grain() >= DAY;
+                let is_date = |dated: &Dated| dated.likely.format.grain() >= DAY;
                 match is_date(base) || is_date(later) {
                     true => pair.see(base.day(), later.day()),
                     false => pair.see(base.moment, later.moment),
@@ -147,14 +167,173 @@ impl Order {
         }
     }
 
-    /// Returns the order of two columns that were drafted with these formats, if it was looked at.
-    pub(crate) fn pair(&self, base: (usize, &str), later: (usize, &str)) -> Option<&Pair> {
-        let place = |(column, text): (usize, &str)| {
-            let is = |dated: &Dated| dated.column == column && dated.text == text;
-            self.dated.iter().position(is)
+    /// Returns the place of a column that was drafted with a format, if its order was looked at.
+    pub(crate) fn place(
+        &self,
+        column: usize,
+        format: &str,
+        first_year: Option<i64>,
+    ) -> Option<usize> {
+        let is = |dated: &Dated| {
+            let likely = &dated.likely;
+            dated.column == column && likely.text == format && likely.first_year == first_year
         };
-        self.pairs.get(&(place(base)?, place(later)?))
+        self.dated.iter().position(is)
     }
+
+    /// Returns the order of the columns at two places.
+    pub(crate) fn pair(&self, base: usize, later: usize) -> Option<&Pair> {
+        self.pairs.get(&(base, later))
+    }
+
+    /// Returns the rules of columns whose dates never precede those of others.
+    ///
+    /// `is_free` says whether a column may be in a rule.
+    pub(crate) fn rules(
+        &self,
+        drafted: &Drafted<'_>,
+        is_free: impl Fn(usize) -> bool,
+    ) -> Vec<ProposedRule> {
+        let edges = self.edges(drafted, is_free);
+        let forms = drafted.forms;
+        // A column without a value does not link the two others.
+        let links = |column: usize| forms.get(column).is_some_and(|form| !form.nullable);
+        let is_implied = |low: usize, high: usize| {
+            let mut middles = (0..forms.len()).filter(|&middle| links(middle));
+            middles.any(|middle| {
+                edges.contains_key(&(low, middle)) && edges.contains_key(&(middle, high))
+            })
+        };
+        let needed = edges
+            .iter()
+            .filter(|&(&(low, high), edge)| !edge.is_held && !is_implied(low, high));
+        needed
+            .filter_map(|(&(low, high), edge)| {
+                rule(forms.get(low)?, forms.get(high)?, edge.records)
+            })
+            .collect()
+    }
+
+    /// Returns the pairs of columns whose first dates are never after the second, by their indices.
+    fn edges(
+        &self,
+        drafted: &Drafted<'_>,
+        is_free: impl Fn(usize) -> bool,
+    ) -> BTreeMap<(usize, usize), Edge> {
+        let column = |place: usize| {
+            let dated = self.dated.get(place)?;
+            let form = drafted.forms.get(dated.column)?;
+            let profile = drafted.profiles.get(dated.column)?;
+            let is_kept = is_free(dated.column) && reads_alike(&dated.likely.format, form, profile);
+            is_kept.then_some((dated.column, form))
+        };
+        let columns: Vec<_> = (0..self.dated.len()).map(column).collect();
+        let column = |place: usize| columns.get(place).copied().flatten();
+        let mut edges = BTreeMap::new();
+        for (&(base, later), pair) in &self.pairs {
+            let (Some((base, base_form)), Some((later, later_form))) =
+                (column(base), column(later))
+            else {
+                continue;
+            };
+            if pair.both < MIN_RECORDS || !is_comparable(pair, base_form, later_form) {
+                continue;
+            }
+            // In a rule, 9999-12-31 is later than all other dates.
+            let ((low, low_form), (high, high_form)) = match (pair.before, pair.after, pair.endless)
+            {
+                (0, 1.., [0, _]) => ((base, base_form), (later, later_form)),
+                (1.., 0, [_, 0]) => ((later, later_form), (base, base_form)),
+                _ => continue,
+            };
+            let edge = Edge {
+                records: pair.both,
+                is_held: is_held(low_form, high_form),
+            };
+            edges.insert((low, high), edge);
+        }
+        edges
+    }
+}
+
+/// Two columns of which the first is never after the second.
+struct Edge {
+    /// Records in which both columns have a date.
+    records: u64,
+    /// Whether the draft has one column relative to the other, with limits that keep the order.
+    is_held: bool,
+}
+
+/// Whether a schema compares two columns by the same moments as [`Order`]: those of the columns' clocks, without fractions
+/// of a second.
+fn is_comparable(pair: &Pair, one: &ColumnForm, other: &ColumnForm) -> bool {
+    if [one, other].iter().any(|form| form.kind == KindForm::Date) {
+        return true;
+    }
+    let has =
+        |form: &ColumnForm, letter: char| form.format.as_ref().is_some_and(|f| f.contains(letter));
+    let has_offsets = one.offsets.is_some() || other.offsets.is_some();
+    let has_fractions = has(one, 'f') && has(other, 'f');
+    let equal = pair.both - pair.before - pair.after;
+    !has_offsets && (!has_fractions || equal == 0)
+}
+
+fn is_held(low: &ColumnForm, high: &ColumnForm) -> bool {
+    let follows =
+        |one: &ColumnForm, other: &ColumnForm| one.relative_to.as_ref() == Some(&other.name);
+    let limits = |form: &ColumnForm| {
+        let number = |bound: &Bound| match bound {
+            Bound::Number(number) => Some(*number),
+            Bound::Text(_) => None,
+        };
+        let edges = form.edges.as_deref().unwrap_or_default();
+        let ends = (
+            form.min.as_ref().or(edges.first()),
+            form.max.as_ref().or(edges.last()),
+        );
+        Some((number(ends.0?)?, number(ends.1?)?))
+    };
+    let least = limits(high).map(|(least, _)| least);
+    let most = limits(low).map(|(_, most)| most);
+    (follows(high, low) && least.is_some_and(|least| least >= 0.0))
+        || (follows(low, high) && most.is_some_and(|most| most <= 0.0))
+}
+
+fn rule(low: &ColumnForm, high: &ColumnForm, records: u64) -> Option<ProposedRule> {
+    let names = [low.name.clone(), high.name.clone()];
+    Some(ProposedRule {
+        columns: names.to_vec(),
+        rule: format!("{:?} is never after {:?}", low.name, high.name),
+        records,
+        change: RuleChange::Constraint(Constraint::AtMost(names)),
+    })
+}
+
+/// Whether a drafted column has dates that a format reads as the schema does.
+pub(super) fn reads_alike(format: &TimeFormat, form: &ColumnForm, profile: &Profile) -> bool {
+    if !matches!(form.kind, KindForm::Date | KindForm::Datetime) {
+        return false;
+    }
+    let options = TimeOptions {
+        first_year: form.first_year,
+        midnight: form.midnight.is_some(),
+        offsets: form.offsets.clone().unwrap_or_default(),
+    };
+    let text = form.format.as_deref().unwrap_or("%Y-%m-%d");
+    let Ok(drafted) = TimeFormat::with_options(text, form.kind, options) else {
+        return false;
+    };
+    let same = |text: &str| {
+        let moment = drafted.read(text);
+        moment.is_none() || moment == format.read(text)
+    };
+    drafted.grain() == format.grain()
+        && profile
+            .texts
+            .in_order()
+            .into_iter()
+            .take(COMPARED)
+            .all(|(text, _)| same(text))
 }
 
 #[cfg(test)]
@@ -163,10 +342,27 @@ mod tests {
     use fhaim_domain::form::KindForm;
 
     #[test]
+    fn endless_dates_are_later_than_all_others() {
+        let mut order = Order::of([0, 1].map(|column| (column, dates())));
+        for _ in 0..30 {
+            order.see(|column| ["2024-01-01", "2024-01-03"][column]);
+            order.see(|column| ["2024-01-01", "9999-12-31"][column]);
+        }
+        assert_eq!(order.pair(0, 1).unwrap().endless, [0, 30]);
+        assert_eq!(order.pair(0, 1).unwrap().both, 30);
+    }
+
+    fn dates() -> LikelyDates {
+        LikelyDates {
+            text: "%Y-%m-%d".to_owned(),
+            first_year: None,
+            format: TimeFormat::parse("%Y-%m-%d", KindForm::Date).unwrap(),
+        }
+    }
+
+    #[test]
     fn distances_of_two_columns_are_counted() {
-        let format = || TimeFormat::parse("%Y-%m-%d", KindForm::Date).unwrap();
-        let columns = [0, 1].map(|column| (column, "%Y-%m-%d".to_owned(), format()));
-        let mut order = Order::of(columns);
+        let mut order = Order::of([0, 1].map(|column| (column, dates())));
         let rows = [
             ["2024-01-01", "2024-01-03"],
             ["2024-01-05", "2024-01-05"],
@@ -174,12 +370,14 @@ mod tests {
             ["", "2024-01-05"],
         ];
         rows.iter().for_each(|row| order.see(|column| row[column]));
-        let pair = order.pair((0, "%Y-%m-%d"), (1, "%Y-%m-%d")).unwrap();
+        let place = |column| order.place(column, "%Y-%m-%d", None).unwrap();
+        let pair = order.pair(place(0), place(1)).unwrap();
         assert_eq!(
             (pair.both, pair.before, pair.after, pair.alone),
             (2, 0, 1, 1)
         );
         assert_eq!(pair.units(86_400), BTreeMap::from([(0, 1), (2, 1)]));
-        assert!(order.pair((1, "%Y-%m-%d"), (0, "%Y-%m-%d")).is_none());
+        assert!(order.pair(place(1), place(0)).is_none());
+        assert_eq!(order.place(1, "%d.%m.%Y", None), None);
     }
 }

@@ -3,9 +3,11 @@
 use std::{fs::File, path::Path};
 
 use fhaim_domain::{Error, ReadOptions, Schema, Table, read_csv};
-use fhaim_intake::{Given, InferOptions, TableText, infer_schema, open_text, way_out};
+use fhaim_intake::{
+    Draft, Given, InferOptions, ProposedRule, TableText, infer_schema, open_text, way_out,
+};
 
-use crate::check::drafted::{Drafted, Intake};
+use crate::check::drafted::{Drafted, Intake, Rule};
 
 /// Drafts and reads CSV tables without options.
 pub struct Csv;
@@ -25,6 +27,20 @@ fn told(error: &Error) -> String {
     format!("{error} ({})", ways.join("; "))
 }
 
+/// Adds the rules of a draft, and the schema with all of them.
+fn with_rules(drafted: Drafted, mut draft: Draft) -> Drafted {
+    let rule = |rule: &ProposedRule| Rule {
+        columns: rule.columns.clone(),
+        sentence: rule.rule.clone(),
+        records: rule.records,
+        change: serde_json::to_value(&rule.change).unwrap_or_default(),
+    };
+    let rules: Vec<Rule> = draft.rules.iter().map(rule).collect();
+    let all: Vec<usize> = (0..rules.len()).collect();
+    let accepted = draft.accept(&all).map_err(|error| error.to_string());
+    drafted.with_rules(rules, accepted.map(|()| draft.schema.to_json()))
+}
+
 impl Intake for Csv {
     fn draft(&self, path: &Path) -> Result<Drafted, String> {
         let table = open(path)?;
@@ -39,8 +55,11 @@ impl Intake for Csv {
             None => remark.text,
         };
         let mut remarks: Vec<String> = table.remarks.into_iter().map(said).collect();
-        remarks.extend(draft.remarks);
-        Ok(Drafted::new(draft.schema.to_json(), notes, remarks))
+        remarks.extend(draft.remarks.iter().cloned());
+        Ok(with_rules(
+            Drafted::new(draft.schema.to_json(), notes, remarks),
+            draft,
+        ))
     }
 
     fn read(&self, schema_json: &str, path: &Path) -> Result<Table, String> {

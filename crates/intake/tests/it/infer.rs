@@ -113,6 +113,63 @@ fn invalid_tables_are_rejected() {
     assert!(error.contains("the header has 0 columns"), "{error}");
 }
 
+/// The keys of the only column of a draft.
+fn drafted_column(cells: &[String], options: &InferOptions) -> Json {
+    let group = |row: usize| ["a", "b"][row % 2];
+    let lines = cells.iter().enumerate();
+    let lines: String = lines
+        .map(|(row, cell)| format!("{cell},{}\n", group(row)))
+        .collect();
+    let draft = infer(&format!("value,group\n{lines}"), options).unwrap();
+    let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
+    written["columns"][0].clone()
+}
+
+#[test]
+fn compact_dates_among_a_few_words_are_dates() {
+    let cell = |row: u32| match row % 30 {
+        0 => "see note".to_owned(),
+        _ => format!("2022{:02}{:02}", row % 12 + 1, row % 28 + 1),
+    };
+    let cells: Vec<String> = (1..400).map(cell).collect();
+    let column = drafted_column(&cells, &options());
+    assert_eq!(
+        (&column["kind"], &column["format"]),
+        (&json!("date"), &json!("%Y%m%d"))
+    );
+}
+
+#[test]
+fn months_of_one_year_are_dates() {
+    let cells: Vec<String> = (0..400)
+        .map(|row| format!("2022-{:02}", row * 7 % 12 + 1))
+        .collect();
+    let column = drafted_column(&cells, &options());
+    assert_eq!(
+        (&column["kind"], &column["format"]),
+        (&json!("date"), &json!("%Y-%m"))
+    );
+}
+
+#[test]
+fn chosen_durations_keep_their_form() {
+    let cell = |row: u32| {
+        format!(
+            "0 days {:02}:{:02}:{:02}",
+            row % 4,
+            row * 7 % 60,
+            row * 11 % 60
+        )
+    };
+    let cells: Vec<String> = (0..400).map(cell).collect();
+    let mut options = options();
+    options
+        .kinds
+        .insert("value".to_owned(), fhaim_domain::form::KindForm::Duration);
+    let column = drafted_column(&cells, &options);
+    assert_eq!(column["format"], "%-d days %H:%M:%S");
+}
+
 proptest! {
     #[test]
     fn draft_accepts_its_source_table(

@@ -335,3 +335,203 @@ plain("cyrillic.csv", rows)
 rows = table("quoted-mark", ["ID", "Name", "Age"], 300, lambda n, r: [n, r.choice(["a", "b"]), r.randrange(18, 90)])
 save("quoted-mark.csv", "\ufeff" + lines(rows, quoting=csv.QUOTE_ALL))
 plain("quoted-mark.csv", rows)
+
+# --- relations between columns ---
+
+
+def later(date: datetime.date, days: int) -> datetime.date:
+    return date + datetime.timedelta(days=days)
+
+
+def years(born: datetime.date, at: datetime.date) -> int:
+    return at.year - born.year - ((at.month, at.day) < (born.month, born.day))
+
+
+def life(n: int, r: random.Random) -> list[object]:
+    born = day(r, 1910, 1990)
+    died = later(born, r.randrange(365 * 20, 365 * 95))
+    return [born, died, years(born, died)]
+
+
+save("age-at-death.csv", lines(table("age-at-death", ["date_of_birth", "date_of_death", "age"], 400, life)))
+
+
+def courses(n: int, r: random.Random) -> list[object]:
+    low = day(r, 2008, 2018)
+    return [f"{low:%d %b, %y}", f"{later(low, r.randrange(0, 1500)):%d %b, %y}", r.choice("XYZ")]
+
+
+save("two-digit-order.csv", lines(table("two-digit-order", ["low_col", "high_col", "level"], 400, courses)))
+
+
+def placement(n: int, r: random.Random) -> list[object]:
+    start = day(r, 2012, 2021)
+    end = later(start, r.randrange(30, 900))
+    return [start if r.random() < 0.8 else "", end if r.random() < 0.7 else "", r.choice(["yes", "no"])]
+
+
+save("optional-dates.csv", lines(table("optional-dates", ["start_date", "end_date", "placed"], 500, placement)))
+
+currencies = {"USA": "USD", "Germany": "EUR", "France": "EUR", "Japan": "JPY", "Poland": "PLN"}
+
+
+def payments(n: int, r: random.Random) -> list[object]:
+    country = r.choice(list(currencies))
+    return [country, currencies[country], f"{r.uniform(5, 500):.2f}"]
+
+
+save("country-currency.csv", lines(table("country-currency", ["country", "currency", "amount"], 500, payments)))
+
+cities = {"Vienna": "Austria", "Graz": "Austria", "Linz": "Austria", "Milan": "Italy", "Turin": "Italy", "Lyon": "France", "Lille": "France"}
+
+
+def shift(n: int, r: random.Random) -> list[object]:
+    city = r.choice(list(cities))
+    start = datetime.datetime.combine(day(r, 2022, 2023), datetime.time()) + datetime.timedelta(minutes=10 * r.randrange(144))
+    return [city, start, start + datetime.timedelta(minutes=10 * r.randrange(1, 72)), cities[city]]
+
+
+save("city-country.csv", lines(table("city-country", ["city", "start_time", "end_time", "country"], 600, shift)))
+
+
+def account(n: int, r: random.Random) -> list[object]:
+    kind = r.choice([1, 2])
+    return [kind, r.randrange(100, 9000) if kind == 1 else "", f"{r.uniform(0, 20):.2f}" if kind == 1 else ""]
+
+
+save("null-by-type.csv", lines(table("null-by-type", ["type", "limit", "rate"], 500, account)))
+
+
+def depressed(n: int, r: random.Random) -> list[object]:
+    smoke = r.choice(["YES", "NO", "NO"])
+    return [0 if smoke == "YES" else r.randrange(8), smoke]
+
+
+save("depress-smoke.csv", lines(table("depress-smoke", ["depress", "smoke"], 900, depressed)))
+
+streams = {"HAVO": ["HAVO"], "VWO": ["VWO"], "MAVO": ["BRJ", "VMBO"], "MAVO/HAVO": ["BRJ", "VMBO", "HAVO"]}
+
+
+def school(n: int, r: random.Random) -> list[object]:
+    structure = r.choice(list(streams))
+    return [structure, r.choice(streams[structure]), r.randrange(1, 60)]
+
+
+save("school-types.csv", lines(table("school-types", ["onderwijsstructuur", "owsoort", "leerlingen"], 900, school)))
+
+
+def stay(n: int, r: random.Random) -> list[object]:
+    rate, fee = r.randrange(6000, 30000), r.choice([0, 0, r.randrange(500, 4000)])
+    return [r.choice(["BASIC", "DELUXE", "SUITE"]), f"{rate / 100:.2f}", f"{fee / 100:.2f}", f"{(rate + fee) / 100:.2f}"]
+
+
+save("hotel-rates.csv", lines(table("hotel-rates", ["room_type", "room_rate", "amenities_fee", "total_rate"], 500, stay)))
+
+
+def billing(n: int, r: random.Random) -> list[object]:
+    parts = [r.choice([0, r.randrange(1, 3000)]) for _ in range(3)]
+    return [1000 + n, sum(parts), *parts]
+
+
+save("billing-split.csv", lines(table("billing-split", ["emp_id", "billing", "saving", "current", "expense"], 400, billing)))
+
+
+def marriage(n: int, r: random.Random) -> list[object]:
+    born = day(r, 1940, 1995)
+    married = later(born, r.randrange(365 * 18, 365 * 40)) if r.random() < 0.6 else ""
+    income = r.randrange(800, 6000) if married and r.random() < 0.8 else ""
+    return [born, married, income]
+
+
+save("marriage.csv", lines(table("marriage", ["birth_date", "marriage_date", "spouse_income"], 500, marriage)))
+
+
+def pressure(n: int, r: random.Random) -> list[object]:
+    measured = r.random() < 0.7
+    return [r.choice(WARDS), r.randrange(95, 185) if measured else "", r.randrange(50, 110) if measured else ""]
+
+
+save("null-together.csv", lines(table("null-together", ["ward", "systolic", "diastolic"], 500, pressure)))
+
+
+def pregnancy(n: int, r: random.Random) -> list[object]:
+    sex = r.choice("FM")
+    week = r.randrange(4, 41) if sex == "F" and r.random() < 0.4 else ""
+    return [sex, week, r.randrange(18, 46)]
+
+
+save("not-relevant.csv", lines(table("not-relevant", ["sex", "pregnancy_week", "age"], 600, pregnancy)))
+
+
+def encounter(n: int, r: random.Random) -> list[object]:
+    born = day(r, 1930, 2018)
+    start = datetime.datetime.combine(later(born, r.randrange(0, 365 * 2)), datetime.time()) + datetime.timedelta(minutes=r.randrange(1440))
+    return [f"{start:%Y-%m-%dT%H:%M:00Z}", born, r.choice(["ear", "eye"])]
+
+
+save("encounters.csv", lines(table("encounters", ["encounter_start", "birthdate", "reason"], 500, encounter)))
+
+
+def member(n: int, r: random.Random) -> list[object]:
+    age = r.randrange(0, 90)
+    born = 2019 - age - r.choice([0, 1])
+    return [r.choice(["head", "child", "other"]), age, born + (5 if n % 80 == 7 else 0)]
+
+
+save("household.csv", lines(table("household", ["role", "age", "year_of_birth"], 400, member)))
+
+
+def person(n: int, r: random.Random) -> list[object]:
+    born = day(r, 1930, 2001)
+    return [born, years(born, datetime.date(2020, 1, 1)), r.choice("FM")]
+
+
+save("age-today.csv", lines(table("age-today", ["date_of_birth", "age", "sex"], 400, person)))
+
+
+def kinetics(n: int, r: random.Random) -> list[object]:
+    first = f"{r.uniform(0.1, 9):.2f}"
+    return [first, f"{r.uniform(0.1, 9):.2f}", first]
+
+
+save("duplicate-column.csv", lines(table("duplicate-column", ["conc_1", "conc_2", "conc_1_copy"], 300, kinetics)))
+
+
+def contract(n: int, r: random.Random) -> list[object]:
+    dates = [day(r, 2010, 2012)]
+    for _ in range(4):
+        dates.append(later(dates[-1], r.randrange(0, 900)))
+    return dates
+
+
+chain = ["purchase_date", "start_date", "end_date", "expiration_date", "termination_date"]
+save("contract-chain.csv", lines(table("contract-chain", chain, 400, contract)))
+
+rng = random.Random("products")
+products = {10000 + number: rng.choice(["web", "shop", "phone"]) for number in rng.sample(range(90000), 12)}
+
+
+def order(n: int, r: random.Random) -> list[object]:
+    product = r.choice(list(products))
+    return [product, products[product], f"{r.uniform(1, 90):.2f}"]
+
+
+save("product-source.csv", lines(table("product-source", ["product-id", "source", "price"], 900, order)))
+
+
+def status(n: int, r: random.Random) -> list[object]:
+    which = r.randrange(3)
+    return [*(int(which == place) for place in range(3)), r.randrange(1, 400)]
+
+
+save("one-hot.csv", lines(table("one-hot", ["status_active", "status_inactive", "status_on_hold", "days"], 600, status)))
+
+units = {"glucose": "mg/dL", "sodium": "mmol/L", "potassium": "mmol/L", "crp": "mg/L"}
+
+
+def lab(n: int, r: random.Random) -> list[object]:
+    test = r.choice(list(units))
+    return [test, f"{r.uniform(1, 200):.1f}", units[test]]
+
+
+save("lab-units.csv", lines(table("lab-units", ["test", "value", "unit"], 800, lab)))

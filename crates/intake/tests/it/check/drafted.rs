@@ -14,7 +14,24 @@ pub struct Drafted {
     pub notes: Vec<String>,
     /// Remarks about the file.
     pub remarks: Vec<String>,
+    /// Proposed rules between columns.
+    pub rules: Vec<Rule>,
+    /// The schema with all proposed rules, or why it cannot have them together. `None` without rules.
+    pub accepted: Option<Result<String, String>>,
     form: Json,
+}
+
+/// A rule between columns that a draft proposes.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// The columns.
+    pub columns: Vec<String>,
+    /// The rule in words.
+    pub sentence: String,
+    /// Number of records that support it.
+    pub records: u64,
+    /// The constraint, or the column that becomes derived, as JSON.
+    pub change: Json,
 }
 
 /// Drafts schemas for files, and reads files. Each crate's tests implement it with its public
@@ -38,7 +55,19 @@ impl Drafted {
             schema_json,
             notes,
             remarks,
+            rules: Vec::new(),
+            accepted: None,
             form,
+        }
+    }
+
+    /// Adds the proposed rules, and the schema that has all of them.
+    pub fn with_rules(self, rules: Vec<Rule>, accepted: Result<String, String>) -> Self {
+        let accepted = (!rules.is_empty()).then_some(accepted);
+        Self {
+            rules,
+            accepted,
+            ..self
         }
     }
 
@@ -74,9 +103,10 @@ impl Drafted {
         self.notes.iter().chain(&self.remarks).map(String::as_str)
     }
 
-    /// Everything that is prose: notes, remarks and the reasons of left-out columns.
+    /// Everything that is prose: notes, remarks, rules and the reasons of left-out columns.
     pub fn prose(&self) -> String {
         let mut prose: Vec<&str> = self.lines().collect();
+        prose.extend(self.rules.iter().map(|rule| rule.sentence.as_str()));
         let columns = self.columns();
         prose.extend(columns.iter().filter_map(|column| column.text("reason")));
         prose.join("\n")
@@ -149,6 +179,13 @@ impl<'a> Column<'a> {
         for key in ["categories", "codes", "missing"] {
             add(key, self.list(key));
         }
+        let values = self.0["values"].as_object();
+        add(
+            "values",
+            values
+                .map(|values| values.values().collect())
+                .unwrap_or_default(),
+        );
         for chapter in self.list("chapters") {
             add("chapters", Column(chapter).list("codes"));
         }

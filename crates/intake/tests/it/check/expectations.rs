@@ -40,6 +40,9 @@ pub struct Entry {
     /// Rules between columns that the draft proposes.
     #[serde(default)]
     pub rules: Vec<ProposedRule>,
+    /// Columns that no proposed rule has together.
+    #[serde(default)]
+    pub unrelated: Vec<Vec<String>>,
     /// Pairs of columns with ISO dates; no synthetic record has the first after the second.
     #[serde(default)]
     pub ordered: Vec<(String, String)>,
@@ -73,8 +76,12 @@ pub enum Words {
 pub struct ProposedRule {
     /// The columns.
     pub columns: Vec<String>,
-    /// The number of records.
-    pub records: usize,
+    /// The number of records, if it is looked at.
+    #[serde(default)]
+    pub records: Option<usize>,
+    /// Words of the rule.
+    #[serde(default)]
+    pub says: Vec<Words>,
 }
 
 /// The requirements of a column.

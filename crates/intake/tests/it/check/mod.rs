@@ -5,10 +5,10 @@ pub mod cells;
 pub mod drafted;
 pub mod expectations;
 pub mod privacy;
+pub mod rules;
 pub mod synthetic;
 
 use std::{
-    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
 };
@@ -147,14 +147,16 @@ fn problems(entry: &Entry, folder: &Path, intake: &dyn Intake) -> Vec<Problem> {
         Ok(_) if entry.refused.is_some() => {
             return vec![("the table is refused".to_owned(), "a draft".to_owned())];
         }
-        Ok(drafted) => {
+        Ok(mut drafted) => {
             let lines = |lines: &[String]| lines.iter().map(|line| nameless(line, &path)).collect();
-            let (notes, remarks) = (lines(&drafted.notes), lines(&drafted.remarks));
-            Drafted::new(drafted.schema_json, notes, remarks)
+            (drafted.notes, drafted.remarks) = (lines(&drafted.notes), lines(&drafted.remarks));
+            drafted
         }
     };
     let cells = Cells::read(&plain(entry, folder));
     let mut problems = prose_problems(entry, &drafted);
+    problems.extend(rules::proposal_problems(entry, &drafted));
+    problems.extend(rules::accepted_problems(&drafted, &path, &cells, intake));
     for (place, name) in cells.header.iter().enumerate() {
         let none = Facts::default();
         let facts = entry.columns.get(name).unwrap_or(&none);
@@ -209,7 +211,7 @@ fn refusal_problems(entry: &Entry, error: &str) -> Vec<Problem> {
     problems
 }
 
-/// Checks the words of notes and remarks, and the proposed rules.
+/// Checks the words of notes and remarks.
 fn prose_problems(entry: &Entry, drafted: &Drafted) -> Vec<Problem> {
     let prose = drafted.prose();
     let everything = drafted.everything();
@@ -217,23 +219,6 @@ fn prose_problems(entry: &Entry, drafted: &Drafted) -> Vec<Problem> {
     for text in &entry.absent {
         if everything.contains(text.as_str()) {
             problems.push((format!("{text:?} appears nowhere"), "it does".to_owned()));
-        }
-    }
-    for rule in &entry.rules {
-        let in_line = drafted.lines().any(|line| {
-            let named = rule
-                .columns
-                .iter()
-                .all(|column| line.contains(column.as_str()));
-            named && Words::One(rule.records.to_string()).are_in(line)
-        });
-        if !in_line && !is_held(drafted, &rule.columns) {
-            let expectation = format!(
-                "a rule for {} with {} records",
-                rule.columns.join(", "),
-                rule.records
-            );
-            problems.push((expectation, "no such rule".to_owned()));
         }
     }
     problems
@@ -244,26 +229,6 @@ fn word_problems(place: &str, words: &[Words], text: &str) -> Vec<Problem> {
     absent
         .map(|words| (format!("{place} has {:?}", words.show()), text.to_owned()))
         .collect()
-}
-
-/// Whether the schema itself holds the columns to each other.
-fn is_held(drafted: &Drafted, columns: &[String]) -> bool {
-    let quoted = |column: &String| format!("{column:?}");
-    let constrained = drafted
-        .constraints()
-        .iter()
-        .any(|text| columns.iter().all(|column| text.contains(&quoted(column))));
-    let bases: BTreeMap<&str, &str> = drafted
-        .columns()
-        .iter()
-        .filter_map(|column| Some((column.name(), column.text("relative_to")?)))
-        .collect();
-    let follows =
-        |one: &String, two: &String| bases.get(one.as_str()).copied() == Some(two.as_str());
-    let related = columns
-        .windows(2)
-        .all(|pair| follows(&pair[0], &pair[1]) || follows(&pair[1], &pair[0]));
-    constrained || (columns.len() > 1 && related)
 }
 
 /// Checks the schema of a column and the notes about it.

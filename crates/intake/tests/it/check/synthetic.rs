@@ -1,6 +1,10 @@
 //! A synthetic table of a drafted schema, and what its values must be.
 
-use std::{collections::HashSet, path::Path};
+use std::{
+    collections::HashSet,
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use fhaim_domain::{Schema, Table, WriteOptions, write_csv};
 use rand::{Rng, seq::SliceRandom};
@@ -55,7 +59,8 @@ pub fn problems(
     };
     let mut problems = Vec::new();
     let rows = Cells::parse(&synthetic);
-    if let Err(error) = read_back(entry, drafted, &synthetic, intake) {
+    let file = format!("{}.synthetic.csv", entry.file);
+    if let Err(error) = read_back(&file, &drafted.schema_json, &synthetic, intake) {
         problems.push((
             "the synthetic table is read by its schema".to_owned(),
             error,
@@ -88,17 +93,21 @@ pub fn problems(
     problems
 }
 
-fn read_back(
-    entry: &Entry,
-    drafted: &Drafted,
+/// Reads a written table by a schema.
+pub fn read_back(
+    name: &str,
+    schema_json: &str,
     bytes: &[u8],
     intake: &dyn Intake,
 ) -> Result<(), String> {
+    static FILES: AtomicUsize = AtomicUsize::new(0);
+    // Tests of one program run at the same time, each with its own files.
+    let file = FILES.fetch_add(1, Ordering::Relaxed);
     let folder = std::env::temp_dir().join(format!("fhaim-situations-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let path = folder.join(format!("{}.synthetic.csv", entry.file));
+    let path = folder.join(format!("{file}.{name}"));
     std::fs::write(&path, bytes).map_err(|error| error.to_string())?;
-    let read = intake.read(&drafted.schema_json, &path);
+    let read = intake.read(schema_json, &path);
     let _ = std::fs::remove_file(&path);
     read.map(|_| ())
 }

@@ -1,0 +1,403 @@
+//! Ages that follow from dates or years.
+//!
+//! A column of whole numbers may be the age at the time that a column of dates gives, or in one year for all records.
+//! Every combination of columns is a candidate, and the first conflict drops it.
+
+use fhaim_domain::{
+    Age, AgeAt, Constraint, TimeFormat, date_from_days, form::ColumnForm, is_missing,
+};
+
+use super::MIN_RECORDS;
+use super::exact::{Cell, NumberColumn, ONE, number_steps};
+use crate::draft::{ProposedRule, RuleChange};
+use crate::options::InferOptions;
+use crate::profile::Profile;
+use crate::relations::Drafted;
+use crate::relations::order::reads_alike;
+
+/// Ages in years.
+const AGES: std::ops::RangeInclusive<i64> = 0..=130;
+
+/// Years of birth.
+const YEARS: std::ops::RangeInclusive<i64> = 1850..=2150;
+
+/// Maximum number of columns of ages, of years and of dates.
+const MAX_COLUMNS: usize = 16;
+
+/// Maximum number of candidates that the first records leave.
+const MAX_CANDIDATES: usize = 64;
+
+/// The ages that no record so far breaks.
+#[derive(Debug)]
+pub(super) struct Ages {
+    numbers: Vec<NumberColumn>,
+    dates: Vec<DateColumn>,
+    /// Texts that stand for a missing value in every column.
+    missing: Vec<String>,
+    /// Number of further first records.
+    awaited: u64,
+    candidates: Vec<Candidate>,
+    /// The current record.
+    record: Record,
+}
+
+/// A column of dates in one format.
+#[derive(Debug)]
+struct DateColumn {
+    /// Index among the drafted columns.
+    column: usize,
+    format: TimeFormat,
+}
+
+/// The numbers and dates of a record.
+#[derive(Debug, Default)]
+struct Record {
+    /// By place in the columns of numbers.
+    numbers: Vec<Cell>,
+    /// Year, month and day, by place in the columns of dates.
+    dates: Vec<Option<(i64, i64, i64)>>,
+}
+
+/// The time of a birth, by place in the columns of dates or numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Born {
+    Date(usize),
+    Year(usize),
+}
+
+/// The time of an age: by place in the columns of dates, or the same year in all records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum At {
+    Date(usize),
+    OneYear,
+}
+
+#[derive(Clone, Debug)]
+struct Candidate {
+    /// Place in the columns of numbers.
+    age: usize,
+    born: Born,
+    at: At,
+    /// Records in which all columns have a value.
+    records: u64,
+    /// For one year: the least and the largest sum of the age and the year of birth.
+    sums: Option<(i64, i64)>,
+    is_broken: bool,
+}
+
+/// What a record says about a candidate.
+enum Fit {
+    /// The record lacks a value.
+    Open,
+    Holds,
+    Broken,
+    /// The sum of the age and the year of birth.
+    Sum(i64),
+}
+
+impl Record {
+    /// Returns the whole number at a place; `Err` if the number is not whole.
+    fn whole(&self, place: usize) -> Result<Option<i64>, ()> {
+        match self.numbers.get(place) {
+            Some(&Cell::Number(number)) if number % ONE == 0 => {
+                i64::try_from(number / ONE).map(Some).map_err(|_| ())
+            }
+            Some(Cell::Number(_) | Cell::Inexact) => Err(()),
+            Some(Cell::Empty) | None => Ok(None),
+        }
+    }
+
+    fn date(&self, place: usize) -> Option<(i64, i64, i64)> {
+        self.dates.get(place).copied().flatten()
+    }
+
+    fn fit(&self, candidate: &Candidate) -> Result<Fit, ()> {
+        let age = self.whole(candidate.age)?;
+        let born_year = match candidate.born {
+            Born::Date(place) => self.date(place).map(|(year, ..)| year),
+            Born::Year(place) => self.whole(place)?,
+        };
+        let (Some(age), Some(born_year)) = (age, born_year) else {
+            return Ok(Fit::Open);
+        };
+        let At::Date(at) = candidate.at else {
+            return Ok(Fit::Sum(age + born_year));
+        };
+        let Some((year, month, day)) = self.date(at) else {
+            return Ok(Fit::Open);
+        };
+        let birthday = match candidate.born {
+            Born::Date(place) => self.date(place).map(|(_, month, day)| (month, day)),
+            Born::Year(_) => None,
+        };
+        let years = year - born_year;
+        let holds = match birthday {
+            Some(birthday) => age == years - i64::from((month, day) < birthday),
+            None => age == years || age == years - 1,
+        };
+        Ok(if holds { Fit::Holds } else { Fit::Broken })
+    }
+}
+
+impl Candidate {
+    fn see(&mut self, record: &Record) {
+        match record.fit(self) {
+            Ok(Fit::Open) => return,
+            Ok(Fit::Holds) => {}
+            Ok(Fit::Broken) | Err(()) => self.is_broken = true,
+            Ok(Fit::Sum(sum)) => {
+                let (least, most) = self.sums.unwrap_or((sum, sum));
+                let (least, most) = (least.min(sum), most.max(sum));
+                self.sums = Some((least, most));
+                self.is_broken |= most - least > 1;
+            }
+        }
+        self.records += 1;
+    }
+}
+
+impl Ages {
+    /// Prepares for a table, of which `profiles` have the first records. These records are seen again.
+    pub(super) fn new(profiles: &[Profile], options: &InferOptions) -> Self {
+        let few = options.max_number_categories as u64;
+        let varied = profiles
+            .iter()
+            .enumerate()
+            .filter(|(_, profile)| profile.texts.distinct() > few);
+        let mut numbers = Vec::new();
+        let (mut ages, mut years) = (Vec::new(), Vec::new());
+        for (column, profile) in varied {
+            let range = NumberColumn::of(column, profile).whole_range(profile);
+            let Some((least, most)) = range else {
+                continue;
+            };
+            let within = |range: &std::ops::RangeInclusive<i64>| {
+                range.contains(&least) && range.contains(&most)
+            };
+            let places = match (within(&AGES), within(&YEARS)) {
+                (true, _) => &mut ages,
+                (_, true) => &mut years,
+                _ => continue,
+            };
+            if places.len() < MAX_COLUMNS {
+                places.push(numbers.len());
+                numbers.push(NumberColumn::of(column, profile));
+            }
+        }
+        let dates = match ages.is_empty() {
+            true => Vec::new(),
+            false => date_columns(profiles),
+        };
+        Self {
+            candidates: candidates(&ages, &years, &dates),
+            record: Record::default(),
+            missing: options.missing.clone(),
+            awaited: profiles.first().map_or(0, |profile| profile.records),
+            numbers,
+            dates,
+        }
+    }
+
+    /// Looks at the texts of a record.
+    pub(super) fn see(&mut self, texts: &[&str]) {
+        if self.candidates.is_empty() {
+            return;
+        }
+        let text = |column: usize| texts.get(column).copied().unwrap_or("");
+        self.record.numbers.clear();
+        for column in &mut self.numbers {
+            let text = text(column.column);
+            self.record
+                .numbers
+                .push(match is_missing(text, &self.missing) {
+                    true => Cell::Empty,
+                    false => column.read(text),
+                });
+        }
+        let date = |dates: &DateColumn| {
+            let moment = dates.format.read(text(dates.column))?;
+            date_from_days(dates.format.day(moment))
+        };
+        self.record.dates.clear();
+        self.record.dates.extend(self.dates.iter().map(date));
+        for candidate in &mut self.candidates {
+            candidate.see(&self.record);
+        }
+        self.candidates.retain(|candidate| !candidate.is_broken);
+        self.awaited = match self.awaited {
+            1 => {
+                self.forget();
+                0
+            }
+            awaited => awaited.saturating_sub(1),
+        };
+    }
+
+    /// Forgets candidates that the first records do not show.
+    fn forget(&mut self) {
+        self.candidates.retain(|candidate| candidate.records > 0);
+        self.candidates.truncate(MAX_CANDIDATES);
+    }
+
+    /// Returns the rules of the drafted columns, at most one for each age.
+    ///
+    /// `is_free` says whether a column may be in a rule.
+    pub(super) fn rules(
+        &self,
+        drafted: &Drafted<'_>,
+        is_free: impl Fn(usize) -> bool,
+    ) -> Vec<ProposedRule> {
+        let mut candidates: Vec<(&Candidate, [usize; 3])> = Vec::new();
+        for candidate in &self.candidates {
+            let columns = self.columns(candidate);
+            let is_rule = candidate.records >= MIN_RECORDS && self.fits(candidate, drafted);
+            if let Some(columns) =
+                columns.filter(|columns| is_rule && columns.iter().all(|&c| is_free(c)))
+            {
+                candidates.push((candidate, columns));
+            }
+        }
+        // Two dates say more than years. Of several dates, the one of the most records.
+        candidates.sort_by_key(|(candidate, columns)| {
+            let years = u8::from(matches!(candidate.born, Born::Year(_)))
+                + u8::from(candidate.at == At::OneYear);
+            (
+                columns[0],
+                years,
+                std::cmp::Reverse(candidate.records),
+                columns[2],
+            )
+        });
+        candidates.dedup_by_key(|(_, columns)| columns[0]);
+        let rule = |(candidate, columns): (&Candidate, [usize; 3])| {
+            rule(candidate, columns, drafted.forms)
+        };
+        candidates.into_iter().filter_map(rule).collect()
+    }
+
+    /// Returns the drafted columns of the age, the birth and the time; the age again for one year.
+    fn columns(&self, candidate: &Candidate) -> Option<[usize; 3]> {
+        let number = |place: usize| self.numbers.get(place).map(|column| column.column);
+        let date = |place: usize| self.dates.get(place).map(|column| column.column);
+        let age = number(candidate.age)?;
+        let born = match candidate.born {
+            Born::Date(place) => date(place)?,
+            Born::Year(place) => number(place)?,
+        };
+        let at = match candidate.at {
+            At::Date(place) => date(place)?,
+            At::OneYear => age,
+        };
+        Some([age, born, at])
+    }
+
+    /// Whether the columns are drafted as whole numbers and as dates in the formats that were looked at.
+    fn fits(&self, candidate: &Candidate, drafted: &Drafted<'_>) -> bool {
+        let whole = |place: usize| {
+            let column = self.numbers.get(place);
+            let form = column.and_then(|column| drafted.forms.get(column.column));
+            form.and_then(number_steps) == Some((0, 1))
+        };
+        let dated = |place: usize| {
+            let Some(dates) = self.dates.get(place) else {
+                return false;
+            };
+            let drafted = (
+                drafted.forms.get(dates.column),
+                drafted.profiles.get(dates.column),
+            );
+            matches!(drafted, (Some(form), Some(profile)) if reads_alike(&dates.format, form, profile))
+        };
+        let born = match candidate.born {
+            Born::Date(place) => dated(place),
+            Born::Year(place) => whole(place),
+        };
+        let at = match candidate.at {
+            At::Date(place) => dated(place),
+            At::OneYear => true,
+        };
+        whole(candidate.age) && born && at
+    }
+}
+
+/// Returns the columns of dates, once for each format that they may have.
+fn date_columns(profiles: &[Profile]) -> Vec<DateColumn> {
+    let columns = profiles.iter().enumerate();
+    let formats = columns.flat_map(|(column, profile)| {
+        let formats = profile.likely_dates().into_iter();
+        formats.map(move |dates| DateColumn {
+            column,
+            format: dates.format,
+        })
+    });
+    formats.take(MAX_COLUMNS).collect()
+}
+
+/// Returns all combinations of columns, by their places.
+fn candidates(ages: &[usize], years: &[usize], dates: &[DateColumn]) -> Vec<Candidate> {
+    let column = |place: usize| dates.get(place).map(|dates| dates.column);
+    let births = (0..dates.len())
+        .map(Born::Date)
+        .chain(years.iter().copied().map(Born::Year));
+    let births: Vec<Born> = births.collect();
+    let times: Vec<At> = (0..dates.len())
+        .map(At::Date)
+        .chain([At::OneYear])
+        .collect();
+    let mut candidates = Vec::new();
+    for &age in ages {
+        for &born in &births {
+            for &at in &times {
+                if let (Born::Date(born), At::Date(at)) = (born, at)
+                    && column(born) == column(at)
+                {
+                    continue;
+                }
+                candidates.push(Candidate {
+                    age,
+                    born,
+                    at,
+                    records: 0,
+                    sums: None,
+                    is_broken: false,
+                });
+            }
+        }
+    }
+    candidates
+}
+
+fn rule(candidate: &Candidate, columns: [usize; 3], forms: &[ColumnForm]) -> Option<ProposedRule> {
+    let name = |column: usize| forms.get(column).map(|form| form.name.clone());
+    let [age, born, at] = columns;
+    let (age, born, at) = (name(age)?, name(born)?, name(at)?);
+    let since = match candidate.born {
+        Born::Date(_) => format!("the year of {born:?}"),
+        Born::Year(_) => format!("{born:?}"),
+    };
+    let (rule, at) = match (candidate.at, candidate.sums) {
+        (At::OneYear, None) => return None,
+        (At::OneYear, Some((_, year))) => (
+            format!("{age:?} is {year} minus {since}, or one less"),
+            AgeAt::Year(year),
+        ),
+        (At::Date(_), _) if matches!(candidate.born, Born::Date(_)) => (
+            format!("{age:?} is the number of whole years from {born:?} to {at:?}"),
+            AgeAt::Column(at),
+        ),
+        (At::Date(_), _) => (
+            format!("{age:?} is the year of {at:?} minus {since}, or one less"),
+            AgeAt::Column(at),
+        ),
+    };
+    let mut columns = vec![age.clone(), born.clone()];
+    if let AgeAt::Column(at) = &at {
+        columns.push(at.clone());
+    }
+    Some(ProposedRule {
+        columns,
+        rule,
+        records: candidate.records,
+        change: RuleChange::Constraint(Constraint::Age(Age { age, born, at })),
+    })
+}
