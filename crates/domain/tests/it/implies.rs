@@ -133,7 +133,10 @@ fn implications_that_codes_cannot_decide_are_refused_with_the_reason() {
         assert!(error.ends_with(said), "{then}: {error}");
     }
     let error = schema(&implies(&json!({}), &when)).unwrap_err();
-    assert!(error.ends_with("it needs a column in `when` and one in `then`"), "{error}");
+    assert!(
+        error.ends_with("it needs a column in `when` and one in `then`"),
+        "{error}"
+    );
 }
 
 #[test]
