@@ -1,11 +1,13 @@
-//! Tables in Parquet: files that were edited, and fuzzed bytes. A file that is read to its end has equally long records.
+//! Tables in Parquet: files that were edited, and fuzzed bytes. A file that is read to its end has equally long
+//! records, and can be drafted.
 
 #![no_main]
 
 use std::io::{Read, Write};
 
+use fhaim_domain::Dialect;
 use fhaim_files::{data::Data, keeping};
-use fhaim_fuzz::{choice, edited};
+use fhaim_fuzz::{choice, draft_and_read, edited};
 use libfuzzer_sys::fuzz_target;
 use tempfile::NamedTempFile;
 
@@ -39,5 +41,6 @@ fuzz_target!(|data: &[u8]| {
         for record in table.byte_records() {
             record.expect("the records are as long as the header");
         }
+        draft_and_read(&read, &Dialect::default());
     }
 });

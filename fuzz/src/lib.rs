@@ -6,11 +6,13 @@
 
 use std::sync::{LazyLock, Mutex};
 
+use fhaim_domain::{Dialect, ReadOptions, WriteOptions, check_schema, read_csv, write_csv};
 use fhaim_he::{
     Backend, Cell, Ciphertext, Columns, Combination, EncryptedTable, EvaluationContext,
     EvaluationKeys, Factors, Layout, PagePlan, ParameterSet, Parameters, Partial, PublicKey,
     STANDARD, SecretKey, Threads, TileTask, UploadCiphertext, UploadKey, UploadSwitchKeys, WIDE,
 };
+use fhaim_intake::{InferOptions, infer_schema};
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use sha2::{Digest, Sha256};
@@ -253,4 +255,36 @@ pub fn with_digest(mut bytes: Vec<u8>) -> Vec<u8> {
     let digest = Sha256::digest(&bytes);
     bytes.extend_from_slice(&digest);
     bytes
+}
+
+/// Drafts a schema for a table, accepts the proposed rules, checks the schema, and reads the table with it. A table that
+/// is read can be written, and what is written can be read.
+pub fn draft_and_read(table: &[u8], dialect: &Dialect) {
+    let options = InferOptions {
+        dialect: *dialect,
+        shared_by: 2,
+        ..InferOptions::new("fuzz.csv", "draft")
+    };
+    let Ok(mut draft) = infer_schema(table, &options) else {
+        return;
+    };
+    let rules: Vec<usize> = (0..draft.rules.len()).collect();
+    draft.accept(&rules).expect("proposed rules fit together");
+    check_schema(&draft.schema, None);
+    let options = ReadOptions {
+        dialect: *dialect,
+        ..ReadOptions::new("fuzz.csv")
+    };
+    if let Ok(reading) = read_csv(draft.schema.clone(), table, &options) {
+        let mut written = Vec::new();
+        let writing = WriteOptions::new("again.csv");
+        if write_csv(&reading.table, &mut written, &mut rng(), &writing).is_ok() {
+            let again = read_csv(
+                draft.schema,
+                written.as_slice(),
+                &ReadOptions::new("again.csv"),
+            );
+            again.expect("a written table can be read");
+        }
+    }
 }
