@@ -38,7 +38,7 @@ use crate::{
 pub enum SchemaCommand {
     /// Draft a schema from a table, for its owner to correct and confirm as public
     #[command(after_help = INFER_EXAMPLES)]
-    Infer(InferArguments),
+    Infer(Box<InferArguments>),
     /// Show the size of a schema, and check whether a table matches it
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArguments),

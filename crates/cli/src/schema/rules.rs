@@ -189,9 +189,9 @@ mod tests {
     fn rules_are_not_added_without_consent() {
         let mut draft = draft();
         let before = draft.schema.clone();
-        let never_asked: Option<fn(&str) -> Result<bool, fhaim_files::Error>> = None;
-        propose(&mut draft, never_asked).unwrap();
-        propose(&mut draft, Some(|_: &str| Ok(false))).unwrap();
+        let refuse = |_: &str| Ok(false);
+        propose(&mut draft, Some(refuse).filter(|_| false)).unwrap();
+        propose(&mut draft, Some(refuse)).unwrap();
         assert_eq!(draft.schema, before);
         assert_eq!(rules(&draft), [LABEL, ORDER]);
     }
