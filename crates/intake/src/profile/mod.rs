@@ -68,8 +68,10 @@ pub(crate) struct Profile {
     pub(crate) texts: Texts,
     /// Records.
     pub(crate) records: u64,
-    /// Records whose cell is one of the texts for a missing value.
+    /// Records with an empty cell.
     pub(crate) empty: u64,
+    /// The other texts of the options for a missing value that occur, in the order of their first records.
+    pub(crate) marked: Vec<(String, Seen)>,
     /// Records with another text.
     pub(crate) present: u64,
     /// Cells that are not text in the file's encoding, and the first record with one.
@@ -90,6 +92,7 @@ impl Profile {
             texts: Texts::new(),
             records: 0,
             empty: 0,
+            marked: Vec::new(),
             present: 0,
             bad_bytes: (0, 0),
             numbers: Numbers::new(),
@@ -104,7 +107,7 @@ impl Profile {
     pub(crate) fn see(&mut self, text: &str, row: u64) -> Cell {
         self.records += 1;
         if fhaim_domain::is_missing(text, &self.missing) {
-            self.empty += 1;
+            self.see_missing(text, row);
             return Cell::Missing;
         }
         self.present += 1;
@@ -122,6 +125,17 @@ impl Profile {
                 self.times.add(text, 1, false);
                 Cell::Unknown
             }
+        }
+    }
+
+    fn see_missing(&mut self, text: &str, row: u64) {
+        if text.is_empty() {
+            self.empty += 1;
+            return;
+        }
+        match self.marked.iter_mut().find(|(marked, _)| marked == text) {
+            Some((_, seen)) => seen.count += 1,
+            None => self.marked.push((text.to_owned(), Seen { count: 1, row })),
         }
     }
 
