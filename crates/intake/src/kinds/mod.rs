@@ -100,15 +100,16 @@ impl<'a> Column<'a> {
 
     /// Returns a form of a kind, with the missing values of the column.
     fn form(&self, kind: KindForm) -> ColumnForm {
-        let empty = self.profile.empty > 0;
         let marked = self.profile.marked.iter();
-        let marked = marked.map(|(text, seen)| (seen.count, text.as_str()));
+        let marked = marked.map(|(text, count)| (*count, text.as_str()));
+        let named: u64 = marked.clone().map(|(count, _)| count).sum();
+        let empty = self.profile.empty.saturating_sub(named);
         let found = self.missing.iter().map(|(text, seen)| (seen.count, *text));
         let mut texts: Vec<(u64, &str)> = found.chain(marked).collect();
-        let nullable = empty || !texts.is_empty();
+        let nullable = empty > 0 || !texts.is_empty();
         let mut form = ColumnForm::empty(self.name.to_owned(), kind, nullable);
         if !texts.is_empty() {
-            texts.extend(empty.then_some((self.profile.empty, "")));
+            texts.extend((empty > 0).then_some((empty, "")));
             texts.sort_by_key(|&(count, _)| std::cmp::Reverse(count));
             form.missing = Some(texts.into_iter().map(|(_, text)| text.to_owned()).collect());
         }

@@ -68,10 +68,10 @@ pub(crate) struct Profile {
     pub(crate) texts: Texts,
     /// Records.
     pub(crate) records: u64,
-    /// Records with an empty cell.
+    /// Records whose cell is one of the texts for a missing value.
     pub(crate) empty: u64,
-    /// The other texts of the options for a missing value that occur, in the order of their first records.
-    pub(crate) marked: Vec<(String, Seen)>,
+    /// Those texts, other than the empty one, in the order of their first records, with their numbers of records.
+    pub(crate) marked: Vec<(String, u64)>,
     /// Records with another text.
     pub(crate) present: u64,
     /// Cells that are not text in the file's encoding, and the first record with one.
@@ -107,7 +107,7 @@ impl Profile {
     pub(crate) fn see(&mut self, text: &str, row: u64) -> Cell {
         self.records += 1;
         if fhaim_domain::is_missing(text, &self.missing) {
-            self.see_missing(text, row);
+            self.see_missing(text);
             return Cell::Missing;
         }
         self.present += 1;
@@ -128,14 +128,14 @@ impl Profile {
         }
     }
 
-    fn see_missing(&mut self, text: &str, row: u64) {
+    fn see_missing(&mut self, text: &str) {
+        self.empty += 1;
         if text.is_empty() {
-            self.empty += 1;
             return;
         }
         match self.marked.iter_mut().find(|(marked, _)| marked == text) {
-            Some((_, seen)) => seen.count += 1,
-            None => self.marked.push((text.to_owned(), Seen { count: 1, row })),
+            Some((_, count)) => *count += 1,
+            None => self.marked.push((text.to_owned(), 1)),
         }
     }
 
