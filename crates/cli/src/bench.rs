@@ -24,7 +24,7 @@ The command releases nothing and spends no privacy budget.";
 /// Flags of `bench`.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
-    /// Input table (CSV or Parquet)
+    /// Input table (CSV, Excel or Parquet)
     #[arg(long, value_name = "CSV")]
     pub data: Data,
     /// Schema of the table

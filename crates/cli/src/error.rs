@@ -276,8 +276,12 @@ fn cell_way_out(problem: &CellProblem) -> Option<&'static str> {
     use CellProblem as P;
     match problem {
         P::Missing => Some("correct the table, or set `\"nullable\": true` in the schema"),
-        P::NotANumber(_) | P::NotInStyle { .. } => Some(
+        P::NotANumber(_) => Some(
             "correct it, or set the text of missing values with --missing or with `missing` in the schema",
+        ),
+        P::NotInStyle { .. } | P::NotAMoment { .. } => Some(
+            "correct it, describe the form of the table in the schema, or set the text of missing values with --missing or \
+             with `missing` in the schema",
         ),
         P::NotAnInteger(_) => Some("correct it, or remove `integer` from the schema"),
         P::OutOfRange { .. } => Some("correct it, widen the schema's range, or use --clamp"),

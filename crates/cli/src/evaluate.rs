@@ -4,7 +4,7 @@ use clap::Args;
 use fhaim_files::{FormatArguments, StrictnessArguments};
 use std::path::{Path, PathBuf};
 
-use fhaim_domain::{Schema, Table, TableReading, counted};
+use fhaim_domain::{Schema, Table, counted};
 use fhaim_eval::{Membership, REPORT_STATEMENT, Report, html_page, membership};
 use fhaim_files::progress::Progress;
 use serde::Deserialize;
@@ -27,6 +27,9 @@ Examples:
       --schema patients.schema.json --model patients.model --ledger ledger.json
 
 The report contains exact statistics of the real records. It is not private: only their holder may see it.
+
+--skip-rows, --skip-footer, --sheet, --encoding, --comment and --quote describe the real tables. The synthetic table
+is read as fhaim writes it.
 
 With held-out records, the report includes membership attacks, which try to tell which records the
 synthetic table was made from. They use the synthetic records and, with --model, the model's likelihood.";
@@ -104,12 +107,13 @@ pub fn compare(
     seed: Option<InsecureTestSeed>,
     progress: &Progress,
 ) -> Result<Report, Error> {
-    let real = read(arguments, &arguments.real, schema)?;
-    let synthetic = read(arguments, &arguments.synthetic, schema)?;
-    let held_out = match &arguments.held_out {
-        Some(data) => Some(read(arguments, data, schema)?),
-        None => None,
-    };
+    let format = &arguments.format;
+    let made = format.of_output();
+    let read = |data, format| input::looking(data, schema.clone(), format, &arguments.strictness);
+    let real = read(&arguments.real, format)?;
+    let synthetic = read(&arguments.synthetic, &made)?;
+    let held_out = arguments.held_out.as_ref();
+    let held_out = held_out.map(|data| read(data, format)).transpose()?;
     let mut rng = generator(seed, Purpose::Records)?;
     let phase = progress.uncounted("evaluate");
     let held_out = held_out.as_ref().map(|held_out| &held_out.table);
@@ -166,19 +170,6 @@ fn budget(path: &Path) -> Result<(f64, f64), Error> {
         problem: format!("not the ledger of a run: {error}"),
     })?;
     Ok((budget.epsilon, budget.delta))
-}
-
-fn read(
-    arguments: &EvaluateArguments,
-    data: &Data,
-    schema: &Schema,
-) -> Result<TableReading, Error> {
-    input::looking(
-        data,
-        schema.clone(),
-        &arguments.format,
-        &arguments.strictness,
-    )
 }
 
 fn text(report: &Report) -> String {

@@ -66,7 +66,10 @@ mod summary;
 
 use std::{ffi::OsString, process::ExitCode};
 
-use clap::{FromArgMatches, error::ErrorKind};
+use clap::{
+    FromArgMatches,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use fhaim_files::progress::Progress;
 
 use crate::{
@@ -124,8 +127,19 @@ pub fn usage(error: &clap::Error) -> ExitCode {
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"))
         .filter(|line| !line.is_empty())
         .collect();
-    eprintln!("{} (see --help)", lines.join(" "));
+    let advice = match is_unexpected_file(error) {
+        true => "give a file with its flag, such as --data; see --help",
+        false => "see --help",
+    };
+    eprintln!("{} ({advice})", lines.join(" "));
     ExitCode::from(2)
+}
+
+/// Whether an argument without a flag is unexpected: usually the name of a table.
+fn is_unexpected_file(error: &clap::Error) -> bool {
+    let argument = error.get(ContextKind::InvalidArg);
+    let is_bare = matches!(argument, Some(ContextValue::String(text)) if !text.starts_with('-'));
+    error.kind() == ErrorKind::UnknownArgument && is_bare
 }
 
 /// Kind of the error for `fhaim` without a subcommand, which prints the help.

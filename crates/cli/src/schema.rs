@@ -76,7 +76,7 @@ default options would reject before it spends any budget.";
 /// Flags of `schema infer`.
 #[derive(Debug, Args)]
 pub struct InferArguments {
-    /// Input table (CSV or Parquet)
+    /// Input table (CSV, Excel or Parquet)
     #[arg(long, value_name = "CSV")]
     pub data: Data,
     /// Name of the schema [default: the table's file name]

@@ -2,11 +2,15 @@
 
 use std::collections::HashMap;
 
+use crate::TimeFormat;
+
 /// The original values of one field, by record. Private: this is the table itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawColumn {
     /// The field's name.
     pub name: String,
+    /// The format of the values, if they are moments or durations.
+    pub format: Option<TimeFormat>,
     /// The values.
     pub values: RawValues,
 }
@@ -61,7 +65,7 @@ impl RawKeeper {
         }
     }
 
-    pub(crate) fn finish(self, name: String) -> RawColumn {
+    pub(crate) fn finish(self, name: String, format: Option<TimeFormat>) -> RawColumn {
         let values = match self {
             Self::Numbers(values) => RawValues::Numbers(values),
             Self::Texts { values, names } => {
@@ -71,6 +75,10 @@ impl RawKeeper {
                 RawValues::Texts { values, names }
             }
         };
-        RawColumn { name, values }
+        RawColumn {
+            name,
+            format,
+            values,
+        }
     }
 }

@@ -81,10 +81,27 @@ impl Problems {
                 Ok(())
             }
             _ => {
+                if let Error::Total { row, .. } = &error {
+                    self.forget(*row);
+                }
                 self.add(error);
                 self.refuse()
             }
         }
+    }
+
+    /// Drops the problems of a row that is no record, before the table is refused.
+    fn forget(&mut self, row: u64) {
+        let is_row = |place: Option<(u64, u64)>| place.is_some_and(|(found, _)| found == row);
+        self.kinds
+            .retain(|kind| kind.count > 1 || !is_row(place(&kind.first)));
+        for kind in &mut self.kinds {
+            if is_row(kind.again.last().copied()) {
+                kind.again.pop();
+                kind.count -= 1;
+            }
+        }
+        self.places.clear();
     }
 
     fn add_with(&mut self, key: Key, error: Error) {

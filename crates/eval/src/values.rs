@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use fhaim_domain::{RawColumn, RawValues};
+use fhaim_domain::{RawColumn, RawValues, TimeFormat};
 use serde::Serialize;
 
 /// Maximum share of distinct numbers among a column's records.
@@ -131,7 +131,7 @@ fn compare(real: &RawColumn, synthetic: &RawColumn) -> ValueReport {
         },
         furthest: furthest.filter(|_| !continuous).and_then(|value| {
             Some(ValueShares {
-                value: value.as_ref()?.text(),
+                value: value.as_ref()?.text(real.format.as_ref()),
                 shares: pair(value),
             })
         }),
@@ -153,7 +153,8 @@ impl Key {
         Self::Number(if negative { !bits } else { bits | (1 << 63) })
     }
 
-    fn text(&self) -> String {
+    /// Returns the value as a text. Moments and durations have a format.
+    fn text(&self, format: Option<&TimeFormat>) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::Number(key) => {
@@ -162,7 +163,11 @@ impl Key {
                 } else {
                     !key
                 };
-                f64::from_bits(bits).to_string()
+                let number = f64::from_bits(bits);
+                match format {
+                    Some(format) => format.show(number as i64).to_string(),
+                    None => number.to_string(),
+                }
             }
         }
     }
@@ -239,10 +244,12 @@ fn number_distances(real: &[f64], synthetic: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fhaim_domain::form::KindForm;
 
     fn column(values: &[f64]) -> RawColumn {
         RawColumn {
             name: "x".to_owned(),
+            format: None,
             values: RawValues::Numbers(
                 values
                     .iter()
@@ -288,7 +295,15 @@ mod tests {
         let numbers = [-7.5, -1.0, 0.0, 1e-9, 3.0, 1e12];
         let keys: Vec<Key> = numbers.iter().map(|&number| Key::number(number)).collect();
         assert!(keys.is_sorted());
-        let texts: Vec<String> = keys.iter().map(Key::text).collect();
+        let texts: Vec<String> = keys.iter().map(|key| key.text(None)).collect();
         assert_eq!(texts, numbers.map(|number| number.to_string()));
+    }
+
+    #[test]
+    fn dates_are_named_in_their_format() {
+        let mut dates = column(&[0.0, 86_400.0].repeat(40));
+        dates.format = Some(TimeFormat::parse("%d.%m.%Y", KindForm::Date).unwrap());
+        let report = compare(&dates, &column(&[86_400.0].repeat(80)));
+        assert!(["01.01.1970", "02.01.1970"].contains(&report.furthest.unwrap().value.as_str()));
     }
 }

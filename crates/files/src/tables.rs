@@ -53,6 +53,17 @@ impl FormatArguments {
         texts
     }
 
+    /// Returns the options for a table that fhaim made from a table with these: without lines, rows and marks that only
+    /// the original has.
+    pub fn of_output(&self) -> Self {
+        Self {
+            delimiter: self.delimiter,
+            missing: self.missing.clone(),
+            skip_footer: Some(0),
+            ..Self::default()
+        }
+    }
+
     /// Whether any of the options is set.
     pub fn is_any(&self) -> bool {
         !self.missing.is_empty() || self.sheet.is_some() || self.given() != Given::default()
@@ -186,6 +197,23 @@ fn other(column: &Column) -> Option<&str> {
 mod tests {
     use super::*;
     use fhaim_domain::read_csv;
+
+    #[test]
+    fn options_of_the_original_are_not_those_of_the_output() {
+        let original = FormatArguments {
+            delimiter: Some(b';'),
+            skip_rows: Some(3),
+            skip_footer: Some(1),
+            sheet: Some("Data".to_owned()),
+            ..FormatArguments::default()
+        };
+        let output = original.of_output();
+        assert_eq!(
+            (output.delimiter, output.skip_footer),
+            (Some(b';'), Some(0))
+        );
+        assert_eq!((output.skip_rows, output.sheet), (None, None));
+    }
 
     #[test]
     fn remarks_count_changed_values() {

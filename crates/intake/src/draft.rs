@@ -13,9 +13,9 @@ use crate::Shape;
 /// Warning that must accompany every draft.
 pub const DRAFT_STATEMENT: &str = "This is a draft. Its categories and limits were read from the \
 records, so they may reveal something about a person in them. A schema is public and must not \
-depend on the records. Correct it from public knowledge (the questionnaire, the code book, the \
-physical range of a measurement), remove everything that only the records can reveal, and confirm \
-that it may be public before you use it.";
+depend on the records. Replace its ranges and lists by publicly known ones (from the questionnaire, \
+the code book, the physical range of a measurement), remove everything that only the records can \
+reveal, and confirm that it may be public before you use it.";
 
 /// Warning that must accompany the proposed rules of a draft.
 pub const RULES_STATEMENT: &str = "These rules hold in all records. A rule that holds in the data is a statistic of \
@@ -265,12 +265,12 @@ impl Display for RecordUse {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => out.write_str("no value was taken from the records"),
-            Self::Range => out.write_str(
-                "its range and bins were read from the records and rounded: replace them by publicly known ones",
-            ),
+            Self::Range => {
+                out.write_str("its range and bins were read from the records and rounded")
+            }
             Self::List { values, shared_by } => write!(
                 out,
-                "{} {} listed, each shared by at least {shared_by} records: keep only values that are publicly known",
+                "{} {} listed, each shared by at least {shared_by} records",
                 counted(*values, "value"),
                 if *values == 1 { "is" } else { "are" },
             ),
@@ -309,11 +309,8 @@ impl Display for Exception {
             shape,
             read_as,
         } = self;
-        let cells = counted(*cells, "cell");
-        write!(
-            out,
-            "{cells} of another form, first in row {row} ({shape}): {read_as}"
-        )
+        let cells = counted(*cells, "other cell");
+        write!(out, "{cells}, first in row {row} ({shape}): {read_as}")
     }
 }
 

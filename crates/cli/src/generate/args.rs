@@ -29,7 +29,7 @@ Examples:
 /// Flags of `local` and `run`.
 #[derive(Debug, Args)]
 pub struct GenerateArguments {
-    /// Input table (CSV or Parquet)
+    /// Input table (CSV, Excel or Parquet)
     #[arg(long, value_name = "CSV")]
     pub data: Data,
     /// Schema of the table; see `fhaim schema infer`

@@ -329,7 +329,7 @@ on another machine, both have to send everything again.";
 pub struct UploadArguments {
     /// Identifier of the dataset
     pub dataset: Uuid,
-    /// Input table (CSV or Parquet)
+    /// Input table (CSV, Excel or Parquet)
     #[arg(long, value_name = "CSV")]
     pub data: Data,
     /// Text format of the table.

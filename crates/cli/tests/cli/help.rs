@@ -165,3 +165,15 @@ fn no_command_takes_a_seed() {
         assert!(unknown, "{command}: {said}");
     }
 }
+
+#[test]
+fn unexpected_file_is_reported_with_the_flag_for_tables() {
+    let folder = TempDir::new().unwrap();
+    let output = fhaim(folder.path(), &["schema", "infer", "table.csv"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert!(
+        said.contains("'table.csv'") && said.contains("such as --data"),
+        "{said}"
+    );
+}

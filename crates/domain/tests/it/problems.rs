@@ -67,6 +67,25 @@ fn all_kinds_of_problems_are_reported_together() {
 }
 
 #[test]
+fn total_is_reported_without_the_problems_of_its_cells() {
+    let mut options = ReadOptions::new("t.csv");
+    options.dialect.refuse_total = true;
+    let total = "Total,,,";
+    let read = |lines: &[&str]| {
+        let read = read_csv(schema(), lines.join("\n").as_bytes(), &options);
+        read.map(drop).unwrap_err().to_string()
+    };
+    assert_eq!(
+        read(&[HEADER, GOOD, total]),
+        "t.csv: row 2 (line 3), the last one, begins with \"total\": it looks like a total of the rows above, which is not \
+         a record"
+    );
+    let error = read(&[HEADER, "x,f,2021-01-01,2021-01-03", GOOD, total]);
+    assert!(error.contains("\"x\" is not a number\n"), "{error}");
+    assert!(!error.contains("\"sex\""), "{error}");
+}
+
+#[test]
 fn single_kind_of_problem_is_one_line() {
     let bad = "47,x,2021-01-01,2021-01-03";
     let one = refused(&[HEADER, GOOD, bad].join("\n"));

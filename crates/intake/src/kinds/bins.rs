@@ -12,6 +12,9 @@ const SPECIAL_SHARE: f64 = 0.05;
 /// Maximum number of special values that are drafted for their frequency.
 const MAX_SPECIAL: usize = 8;
 
+/// Each value has its own bin if there are fewer than this many times as many values as requested bins.
+const MAX_SINGLE: u64 = 2;
+
 /// Maximum number of negative numbers that are codes.
 const MAX_CODES: usize = 5;
 
@@ -38,7 +41,12 @@ pub(super) fn fill(
     steps: &BTreeMap<i64, u64>,
     binning: &Binning<'_>,
 ) -> (i64, i64) {
-    let special = special(steps, binning.shared_by);
+    let mut special = special(steps, binning.shared_by);
+    let codes = codes(steps, binning.shared_by);
+    // If each value has its own bin, frequent ones need no other.
+    if is_narrow(steps, &codes, binning.bins) {
+        special = codes;
+    }
     let bound = binning.bound;
     if !special.is_empty() {
         form.special = Some(special.iter().map(|&step| bound(step)).collect());
@@ -62,7 +70,7 @@ pub(super) fn fill(
     };
     let (first, last) = outward(first, last, rare);
     let bins = i64::from(binning.bins.max(1));
-    if last - first < bins {
+    if last - first < bins || is_narrow(steps, &special, binning.bins) {
         form.min = Some(bound(first));
         form.max = Some(bound(last));
         form.bins = Some((last - first + 1) as u64);
@@ -92,28 +100,38 @@ pub(super) fn fill(
     (first, last)
 }
 
-/// Returns the special values: frequent ones, and a number made of nines far from all others that
-/// enough records share, which often stands for a missing value.
+/// Whether so few values are possible, apart from special ones, that each has its own bin.
+fn is_narrow(steps: &BTreeMap<i64, u64>, special: &[i64], bins: u32) -> bool {
+    let mut rest = steps.keys().filter(|step| !special.contains(step));
+    let (first, last) = (rest.next(), rest.next_back());
+    let span = first.zip(last).map(|(first, last)| last.abs_diff(*first));
+    span.is_some_and(|span| span < u64::from(bins.max(1)) * MAX_SINGLE)
+}
+
+/// Returns the special values: frequent ones, and codes.
 fn special(steps: &BTreeMap<i64, u64>, shared_by: u64) -> Vec<i64> {
-    let heavy = frequent(steps, shared_by);
-    let mut special = heavy.clone();
+    let mut special = frequent(steps, shared_by);
+    special.extend(codes(steps, shared_by));
+    special.sort_unstable();
+    special.dedup();
+    special
+}
+
+/// Returns the values that may stand for something else: negative codes, and a number made of nines far from all others
+/// that enough records share, which often stands for a missing value.
+pub(super) fn codes(steps: &BTreeMap<i64, u64>, shared_by: u64) -> Vec<i64> {
+    let mut codes = negative_codes(steps, shared_by);
     let mut largest = steps.iter().rev();
     if let (Some((&last, &count)), Some((&before, _)), Some(&first)) =
         (largest.next(), largest.next(), steps.keys().next())
     {
         let nines = last >= 99 && last.to_string().bytes().all(|byte| byte == b'9');
         let far = last.saturating_sub(before) > before.saturating_sub(first);
-        if nines && far && count >= shared_by && !special.contains(&last) {
-            special.push(last);
+        if nines && far && count >= shared_by {
+            codes.push(last);
         }
     }
-    special.extend(
-        negative_codes(steps, shared_by)
-            .into_iter()
-            .filter(|code| !heavy.contains(code)),
-    );
-    special.sort_unstable();
-    special
+    codes
 }
 
 /// Returns negative numbers that are codes, such as -1 for "not asked": a few numbers that many records share, in a column
@@ -224,6 +242,7 @@ fn outward(first: i64, last: i64, is_rare: impl Fn(i64) -> bool) -> (i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fhaim_domain::form::KindForm;
 
     #[test]
     fn limits_are_rounded_outward() {
@@ -246,6 +265,21 @@ mod tests {
             few.windows(2).all(|pair| pair[1] - pair[0] <= MAX_RESOLVED),
             "{few:?}"
         );
+    }
+
+    #[test]
+    fn each_of_a_few_values_has_its_own_bin() {
+        let grades: BTreeMap<i64, u64> = (1..=12).map(|grade| (grade, 100)).collect();
+        let mut form = ColumnForm::empty("grade".to_owned(), KindForm::Number, false);
+        let bound = |step: i64| Bound::Number(step as f64);
+        let binning = Binning {
+            bins: 10,
+            shared_by: 20,
+            bound: &bound,
+        };
+        fill(&mut form, &grades, &binning);
+        assert_eq!((form.special, form.bins), (None, Some(12)));
+        assert_eq!((form.min, form.max), (Some(bound(1)), Some(bound(12))));
     }
 
     #[test]

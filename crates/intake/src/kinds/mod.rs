@@ -100,13 +100,16 @@ impl<'a> Column<'a> {
 
     /// Returns a form of a kind, with the missing values of the column.
     fn form(&self, kind: KindForm) -> ColumnForm {
-        let empty = self.profile.empty > 0;
-        let nullable = empty || !self.missing.is_empty();
+        let marked = self.profile.marked.iter();
+        let marked = marked.map(|(text, count)| (*count, text.as_str()));
+        let named: u64 = marked.clone().map(|(count, _)| count).sum();
+        let empty = self.profile.empty.saturating_sub(named);
+        let found = self.missing.iter().map(|(text, seen)| (seen.count, *text));
+        let mut texts: Vec<(u64, &str)> = found.chain(marked).collect();
+        let nullable = empty > 0 || !texts.is_empty();
         let mut form = ColumnForm::empty(self.name.to_owned(), kind, nullable);
-        if !self.missing.is_empty() {
-            let mut texts: Vec<(u64, &str)> =
-                self.missing.iter().map(|(t, s)| (s.count, *t)).collect();
-            texts.extend(empty.then_some((self.profile.empty, "")));
+        if !texts.is_empty() {
+            texts.extend((empty > 0).then_some((empty, "")));
             texts.sort_by_key(|&(count, _)| std::cmp::Reverse(count));
             form.missing = Some(texts.into_iter().map(|(_, text)| text.to_owned()).collect());
         }
@@ -190,7 +193,16 @@ pub(crate) fn decide(name: &str, profile: &Profile, options: &InferOptions) -> D
         (None, Some(&kind)) => chosen(kind, &strict, &texts),
         (None, None) => automatic(&strict, &texts),
     };
-    let decided = with_missing(decided, &strict, &texts);
+    let mut decided = with_missing(decided, &strict, &texts);
+    if problem(&decided.form, None).is_none() {
+        return decided;
+    }
+    // A text that the holder named may also be a value, and is then given again when the table is read.
+    let is_marked = |text: &String| profile.marked.iter().any(|(marked, _)| marked == text);
+    if let Some(missing) = &mut decided.form.missing {
+        missing.retain(|text| !is_marked(text));
+    }
+    decided.form.missing = decided.form.missing.filter(|texts| !texts.is_empty());
     if problem(&decided.form, None).is_none() {
         return decided;
     }

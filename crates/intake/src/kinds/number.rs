@@ -16,6 +16,10 @@ use crate::shape::Shape;
 /// The drafted decimals suffice for at least this share of a column's numbers.
 const USUAL_SHARE: f64 = 0.95;
 
+/// A scale has at most this many steps, and at least this many of them have a sign.
+const MAX_SCALE: u64 = 30;
+const MIN_SIGNED: usize = 3;
+
 /// Special values may be many, but at least this share of the cells are numbers.
 const MIN_NUMBERS: f64 = 0.6;
 
@@ -78,7 +82,8 @@ pub(super) fn decide(column: &Column<'_>, majority: f64) -> Option<Decided> {
         return None;
     }
     let split = text::Split::of(column);
-    if fit.is_few(column) && split.rest == 0 {
+    if (fit.is_few(column) && split.rest == 0) || (fit.is_scale(column) && !split.listed.is_empty())
+    {
         return Some(text::categories(column, &split));
     }
     if let Some(decided) = fit.identifiers_or_codes(column, &split) {
@@ -231,6 +236,13 @@ impl<'a> Fit<'a> {
         different <= 1 || (column.values.distinct <= few && different == column.values.distinct)
     }
 
+    /// Whether the texts are steps of a scale, such as the grades 1-, 2+ and 2, where a sign makes no negative number.
+    fn is_scale(&self, column: &Column<'_>) -> bool {
+        let signed = self.others.iter().filter(|(text, _)| text.ends_with('+'));
+        let is_signed = self.style.negative == Negative::Trailing || signed.count() >= MIN_SIGNED;
+        self.style.decimals == 0 && is_signed && column.values.distinct <= MAX_SCALE
+    }
+
     /// Whether all numbers are whole, without texts or separators.
     fn is_plain(&self) -> bool {
         let style = &self.style;
@@ -291,7 +303,7 @@ impl<'a> Fit<'a> {
         };
         let words = form.special.take().unwrap_or_default();
         bins::fill(&mut form, &self.steps, &binning);
-        let special = special_note(form.special.as_deref().unwrap_or_default());
+        let special = self.special_note(&form, column.options.shared_by);
         if !words.is_empty() {
             form.special.get_or_insert_default().extend(words);
         }
@@ -390,20 +402,19 @@ impl<'a> Fit<'a> {
         exceptions.extend(super::rare_exceptions(column, &rare, form));
         exceptions
     }
-}
 
-/// Names the special numbers of a draft.
-fn special_note(special: &[Bound]) -> Option<String> {
-    let number = |bound: &Bound| match bound {
-        Bound::Number(number) => number.to_string(),
-        Bound::Text(text) => text.clone(),
-    };
-    let all: Vec<String> = special.iter().map(number).collect();
-    (!all.is_empty()).then(|| {
-        format!(
-            "special values with separate bins: {}; each has many records, or consists of nines. If one stands for a missing \
-             value, move it to `missing`",
-            all.join(", ")
-        )
-    })
+    /// Names the special numbers of a draft.
+    fn special_note(&self, form: &ColumnForm, shared_by: u64) -> Option<String> {
+        let number = |bound: &Bound| match bound {
+            Bound::Number(number) => number.to_string(),
+            Bound::Text(text) => text.clone(),
+        };
+        let all: Vec<String> = form.special.iter().flatten().map(number).collect();
+        let hint = match bins::codes(&self.steps, shared_by).is_empty() {
+            true => "",
+            false => ". If one stands for a missing value, move it to `missing`",
+        };
+        let all = (!all.is_empty()).then(|| all.join(", "))?;
+        Some(format!("frequent values have separate bins: {all}{hint}"))
+    }
 }

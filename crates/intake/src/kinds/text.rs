@@ -27,6 +27,9 @@ const MAX_CODES: usize = 5_000;
 /// Maximum number of chapters of drafted codes.
 const MAX_CHAPTERS: usize = 64;
 
+/// Advice about values that are too rare to be listed.
+const PUBLIC: &str = ". Add the publicly known ones to the list";
+
 /// Name of the category of values that are too rare to be listed.
 const OTHER: &str = "other";
 
@@ -148,7 +151,7 @@ pub(super) fn forced_codes(column: &Column<'_>) -> Option<Decided> {
 /// Drafts identifiers by the holder's choice. Irregular ones are replaced by numbers.
 pub(super) fn forced_identifiers(column: &Column<'_>) -> Decided {
     let pattern = identifier::pattern(&column.values, column.profile.records);
-    with_pattern(column, pattern.as_deref().unwrap_or("sequence"))
+    person::person(column, pattern.as_deref().unwrap_or("sequence"))
 }
 
 /// Whether the values look like codes: short, without blanks.
@@ -181,8 +184,13 @@ fn with_pattern(column: &Column<'_>, pattern: &str) -> Decided {
             counted(column.values.cells, "record")
         ),
     );
+    decided.proposals.extend(person::filled(column));
     if (different as f64) < UNIQUE_SHARE * column.values.cells as f64 {
-        decided.questions.push(code_question(column.name));
+        let question = match person::names_identifiers(column.name) {
+            true => person::unit_question(column),
+            false => Some(code_question(column.name)),
+        };
+        decided.questions.extend(question);
     }
     decided
 }
@@ -268,13 +276,13 @@ fn rest(
     let read_as = if split.rest >= column.options.shared_by {
         let other = free_name(&split.listed, &split.rare);
         listed.push(other.clone());
-        let read_as = format!("too few records share each of them, so they are read as {other:?}");
+        let read_as = format!("too few records share each, so they are read as {other:?}{PUBLIC}");
         form.other = Some(other);
         read_as
     } else {
         form.nullable = true;
         form.invalid = Some(Invalid::Missing);
-        "too few records share each of them, so they are read as missing".to_owned()
+        format!("too few records share each, so they are read as missing{PUBLIC}")
     };
     Some(Exception::new(split.rest, row, &shape, read_as))
 }

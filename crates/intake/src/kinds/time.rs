@@ -28,8 +28,8 @@ const MAJORITY: f64 = 0.75;
 /// numbers.
 const COMPACT_MAJORITY: f64 = 0.99;
 
-/// Years of dates in such a format.
-const COMPACT_YEARS: std::ops::RangeInclusive<i64> = 1850..=2150;
+/// Years of dates in such a format, and of months.
+const USUAL_YEARS: std::ops::RangeInclusive<i64> = 1850..=2150;
 
 /// Dates that stand for no date, if they are far from all others.
 const SENTINELS: [(i64, i64, i64); 10] = [
@@ -92,7 +92,8 @@ pub(super) fn decide(column: &Column<'_>) -> Option<Decided> {
     let enough = |format: &&FormatUse| {
         let count = format.count as f64;
         let is_clear = !is_compact(&format.text) || count >= COMPACT_MAJORITY * numbers;
-        count >= majority * cells && is_clear && is_plausible(format)
+        let is_coded = is_month(&format.text) && person::names_codes(column.name);
+        count >= majority * cells && is_clear && is_plausible(format) && !is_coded
     };
     let enough: Vec<&FormatUse> = formats.filter(enough).collect();
     let best = best(&enough, column.name)?;
@@ -127,8 +128,14 @@ fn is_compact(format: &str) -> bool {
     rest.is_empty()
 }
 
-/// Whether the values of a format can be meant: digits without separators are dates only in years that occur, and times
-/// have a colon or a letter, since 12.30 is a number.
+/// Whether a format has a year and the number of a month, such as `%Y-%-m`. Codes such as 2823-3 look the same.
+fn is_month(format: &str) -> bool {
+    let parts = ["%d", "%-d", "%e", "%b", "%B", "%h"];
+    !parts.iter().any(|part| format.contains(part))
+}
+
+/// Whether the values of a format can be meant: digits without separators and months are dates only in years that occur,
+/// and times have a colon or a letter, since 12.30 is a number.
 fn is_plausible(format: &FormatUse) -> bool {
     match format.kind {
         KindForm::Time | KindForm::Duration => {
@@ -137,12 +144,16 @@ fn is_plausible(format: &FormatUse) -> bool {
                 || format.text.starts_with("PT")
                 || (format.text.starts_with("P%") && format.text.contains("DT"))
         }
-        _ if is_compact(&format.text) => {
+        _ => {
             let year =
                 |seconds: i64| date_from_days(seconds.div_euclid(DAY)).map_or(0, |date| date.0);
-            COMPACT_YEARS.contains(&year(format.min)) && COMPACT_YEARS.contains(&year(format.max))
+            let years = [year(format.min), year(format.max)];
+            let usual = years.iter().all(|year| USUAL_YEARS.contains(year));
+            match is_compact(&format.text) {
+                true => usual,
+                false => !is_number_like(&format.text) && (usual || !is_month(&format.text)),
+            }
         }
-        _ => !is_number_like(&format.text),
     }
 }
 

@@ -70,6 +70,8 @@ pub(crate) struct Profile {
     pub(crate) records: u64,
     /// Records whose cell is one of the texts for a missing value.
     pub(crate) empty: u64,
+    /// Those texts, other than the empty one, in the order of their first records, with their numbers of records.
+    pub(crate) marked: Vec<(String, u64)>,
     /// Records with another text.
     pub(crate) present: u64,
     /// Cells that are not text in the file's encoding, and the first record with one.
@@ -90,6 +92,7 @@ impl Profile {
             texts: Texts::new(),
             records: 0,
             empty: 0,
+            marked: Vec::new(),
             present: 0,
             bad_bytes: (0, 0),
             numbers: Numbers::new(),
@@ -104,7 +107,7 @@ impl Profile {
     pub(crate) fn see(&mut self, text: &str, row: u64) -> Cell {
         self.records += 1;
         if fhaim_domain::is_missing(text, &self.missing) {
-            self.empty += 1;
+            self.see_missing(text);
             return Cell::Missing;
         }
         self.present += 1;
@@ -122,6 +125,17 @@ impl Profile {
                 self.times.add(text, 1, false);
                 Cell::Unknown
             }
+        }
+    }
+
+    fn see_missing(&mut self, text: &str) {
+        self.empty += 1;
+        if text.is_empty() {
+            return;
+        }
+        match self.marked.iter_mut().find(|(marked, _)| marked == text) {
+            Some((_, count)) => *count += 1,
+            None => self.marked.push((text.to_owned(), 1)),
         }
     }
 

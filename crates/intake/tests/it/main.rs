@@ -5,6 +5,7 @@ mod adapter;
 mod category_rules;
 mod check;
 mod every_kind;
+mod exports;
 mod hospital;
 mod infer;
 mod planted;
