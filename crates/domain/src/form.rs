@@ -160,6 +160,8 @@ impl KindForm {
                 "unit",
                 "relative_to",
                 "first_year",
+                "months",
+                "weekdays",
             ],
             Self::Datetime => &[
                 "special",
@@ -175,6 +177,8 @@ impl KindForm {
                 "first_year",
                 "midnight",
                 "offsets",
+                "months",
+                "weekdays",
             ],
             Self::Time => &[
                 "special", "min", "max", "bins", "edges", "digits", "format", "midnight",
@@ -407,6 +411,12 @@ pub struct ColumnForm {
     /// UTC offsets, or names of zones, that the values have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offsets: Option<Vec<String>>,
+    /// Names of the months, from January.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub months: Option<Vec<String>>,
+    /// Names of the weekdays, from Monday.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weekdays: Option<Vec<String>>,
     /// Number of leading characters of a code that name its chapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<usize>,
@@ -481,6 +491,8 @@ impl ColumnForm {
             first_year: None,
             midnight: None,
             offsets: None,
+            months: None,
+            weekdays: None,
             prefix: None,
             codes: None,
             chapters: None,
@@ -531,6 +543,8 @@ impl ColumnForm {
             ("first_year", self.first_year.is_some()),
             ("midnight", self.midnight.is_some()),
             ("offsets", self.offsets.is_some()),
+            ("months", self.months.is_some()),
+            ("weekdays", self.weekdays.is_some()),
             ("prefix", self.prefix.is_some()),
             ("codes", self.codes.is_some()),
             ("chapters", self.chapters.is_some()),

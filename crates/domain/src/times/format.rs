@@ -3,6 +3,7 @@
 use super::{
     date::{DAY, Grid, YEARS},
     letters::{Item, OffsetForm, Pad, Part, items},
+    names::TimeNames,
 };
 use crate::form::KindForm;
 
@@ -44,6 +45,19 @@ pub enum FormatProblem {
          first of the hundred years that they stand for", last = YEARS.end() - 99
     )]
     FirstYear,
+    /// Names of months or weekdays that cannot be read.
+    #[error(
+        "`{field}` must have {number} names from {first} on, or {number} more for each other spelling; a \
+         name has from 1 to 32 characters and no digits, and stands for one of the {number} only"
+    )]
+    Names {
+        /// The field of the schema.
+        field: &'static str,
+        /// Number of names.
+        number: usize,
+        /// The first of the months or weekdays.
+        first: &'static str,
+    },
 }
 
 /// The settings of a column that its format's letters depend on. A setting that the format does not
@@ -57,6 +71,10 @@ pub struct TimeOptions {
     /// The UTC offsets or names of zones that `%z`, `%:z` and `%Z` stand for. An empty list stands for
     /// any offset or name, which is read and left out.
     pub offsets: Vec<String>,
+    /// Names of the months (`%b`, `%B`) in place of the English ones.
+    pub months: Option<TimeNames>,
+    /// Names of the weekdays (`%a`, `%A`) in place of the English ones.
+    pub weekdays: Option<TimeNames>,
 }
 
 /// The format of a column's dates, datetimes, times of day or durations, such as `%d.%m.%Y %H:%M`.
@@ -107,7 +125,7 @@ impl TimeFormat {
         let mut format = Self {
             kind,
             // Blanks around a text are not part of it.
-            items: items(format.trim()).map_err(FormatProblem::Letter)?,
+            items: items(format.trim(), &options).map_err(FormatProblem::Letter)?,
             options,
             present: [false; Part::COUNT],
             open: None,
@@ -218,6 +236,7 @@ impl TimeFormat {
             let problem = match &pair[0] {
                 // A blank before the first number is not part of the text.
                 Item::Number(_, Pad::Blank) if place == 0 && before_digit => "a number",
+                Item::Name(_, names) if is_name_open(names, &pair[1]) => "a name",
                 Item::Number(part, pad) if *pad == Pad::None || self.open == Some(*part) => {
                     if !before_digit {
                         continue;
@@ -311,6 +330,21 @@ impl TimeFormat {
         self.options.midnight
     }
 
+    /// Whether texts have the name of a month.
+    pub(crate) fn has_month_names(&self) -> bool {
+        self.has_names(Part::Month)
+    }
+
+    /// Whether texts have the name of a weekday.
+    pub(crate) fn has_weekday_names(&self) -> bool {
+        self.has_names(Part::Weekday)
+    }
+
+    fn has_names(&self, wanted: Part) -> bool {
+        let names = |item: &Item| matches!(item, Item::Name(part, _) if *part == wanted);
+        self.items.iter().any(names)
+    }
+
     /// The offsets of the column.
     pub(crate) fn offsets(&self) -> &[String] {
         &self.options.offsets
@@ -323,6 +357,15 @@ impl TimeFormat {
             _ => None,
         });
         form.is_some_and(|form| form.length(text.as_bytes()) == Some(text.len()))
+    }
+}
+
+/// Whether the next item may continue a name.
+fn is_name_open(names: &TimeNames, next: &Item) -> bool {
+    match next {
+        Item::Text(text) => names.run_into(text),
+        Item::Name(..) => names.overlap(),
+        _ => false,
     }
 }
 

@@ -178,8 +178,7 @@ impl Display for Moment<'_> {
                 }
                 Item::Name(part, names) => {
                     let value = self.value(*part, &parts) - i64::from(*part == Part::Month);
-                    let name = usize::try_from(value).ok().and_then(|v| names.get(v));
-                    out.write_str(name.map_or("", String::as_str))?;
+                    out.write_str(names.written(value))?;
                 }
                 Item::Fraction { dot, digits } => fraction(out, *dot, *digits, parts.nanos)?,
                 Item::Offset(_) => {

@@ -1,7 +1,7 @@
 //! Formats of dates, datetimes, times of day and durations: which texts they read and write.
 #![allow(clippy::unwrap_used)]
 
-use fhaim_domain::{DAY, FormatProblem, TimeFormat, TimeOptions, form::KindForm};
+use fhaim_domain::{DAY, FormatProblem, TimeFormat, TimeNames, TimeOptions, form::KindForm};
 use proptest::prelude::*;
 
 use KindForm::{Date, Datetime, Duration, Time};
@@ -85,6 +85,7 @@ fn parse(format: &str, kind: KindForm) -> TimeFormat {
         first_year: Some(1930),
         midnight: false,
         offsets: offsets.map(str::to_owned).to_vec(),
+        ..TimeOptions::default()
     };
     TimeFormat::with_options(format, kind, options).unwrap()
 }
@@ -283,6 +284,52 @@ fn offset_of_a_text_is_found_without_a_list() {
     assert_eq!(parse("%Y-%m-%d", Date).offset("2024-01-31"), None);
 }
 
+const GERMAN: &str = "Jan Feb März Apr Mai Juni Juli Aug Sept Okt Nov Dez";
+
+fn names(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
+}
+
+fn german(format: &str) -> Result<TimeFormat, FormatProblem> {
+    let spellings = format!("{GERMAN} {}", GERMAN.replace("Sept", "Sep"));
+    let options = TimeOptions {
+        months: Some(TimeNames::months(names(&spellings)).unwrap()),
+        weekdays: Some(TimeNames::weekdays(names("Mo Di Mi Do Fr Sa So")).unwrap()),
+        ..TimeOptions::default()
+    };
+    TimeFormat::with_options(format, Date, options)
+}
+
+#[test]
+fn own_names_are_read_and_written() {
+    let format = german("%a, %-d. %b %Y").unwrap();
+    let text = "Sa, 5. März 2022";
+    let seconds = format.read(text).unwrap();
+    assert_eq!(format.show(seconds).to_string(), text);
+    assert_eq!(format.month_name(text), Some("März"));
+    assert_eq!(format.weekday_name(text), Some("Sa"));
+    for other in ["Sat, 5. Mar 2022", "So, 5. März 2022", "sa, 5. märz 2022"] {
+        assert_eq!(format.read(other), None, "{other}");
+    }
+    let other = format.read("Mo, 5. Sep 2022").unwrap();
+    assert_eq!(format.show(other).to_string(), "Mo, 5. Sept 2022");
+    let capitals = german("%^b %Y").unwrap();
+    let seconds = capitals.read("MÄRZ 2022").unwrap();
+    assert_eq!(capitals.show(seconds).to_string(), "MÄRZ 2022");
+}
+
+#[test]
+fn names_that_run_into_the_next_text_are_rejected() {
+    for format in ["%bt %Y", "%b%a %d %Y"] {
+        assert_eq!(
+            german(format).unwrap_err(),
+            FormatProblem::Adjacent("a name"),
+            "{format}"
+        );
+    }
+    assert!(german("%b. %Y").is_ok());
+}
+
 #[test]
 fn formats_that_determine_no_value_are_rejected() {
     for (format, kind) in [
@@ -435,7 +482,8 @@ proptest! {
         format in prop_oneof![texts(), formats()], text in texts(), kind in kinds(), seconds: i64,
         first_year in proptest::option::of(-100i64..11_000), midnight: bool,
     ) {
-        let options = TimeOptions { first_year, midnight, offsets: vec!["Z".to_owned(), format.clone()] };
+        let offsets = vec!["Z".to_owned(), format.clone()];
+        let options = TimeOptions { first_year, midnight, offsets, ..TimeOptions::default() };
         if let Ok(parsed) = TimeFormat::with_options(&format, kind, options) {
             let _ = parsed.read(&text);
             let _ = parsed.offset(&text);
