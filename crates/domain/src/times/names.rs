@@ -86,6 +86,11 @@ impl TimeNames {
         Self::of(names.collect(), self.0.number)
     }
 
+    /// Returns all names, as they were given.
+    pub fn list(&self) -> Vec<String> {
+        self.0.all.clone()
+    }
+
     /// Returns the value and the length in bytes of the longest name that `text` begins with. Values begin with 0.
     pub fn find(&self, text: &str) -> Option<(usize, usize)> {
         let spellings = &self.0.spellings;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fhaim_domain::{
-    DAY, TimeFormat, TimeOptions, counted, date_from_days, days_from_date,
+    DAY, TimeFormat, TimeNames, TimeOptions, counted, date_from_days, days_from_date,
     form::{Bound, ColumnForm, KindForm, TimeUnit},
 };
 
@@ -11,6 +11,7 @@ use super::{Column, Dated, Decided, bins, person};
 use crate::draft::{Exception, Flag, RecordUse};
 use crate::profile::{FormatUse, Seen};
 use crate::shape::Shape;
+use crate::times::names::{self, Chosen};
 
 /// Last year of two-digit years: of dates of birth, which are not in the future, and of other dates. The draft states
 /// the rule, and the holder can change it.
@@ -81,6 +82,8 @@ struct Fit<'a> {
     /// Different minutes of the hour, at most one more than [`MAX_MINUTES`].
     of_hour: std::collections::BTreeSet<i64>,
     others: Vec<(&'a str, Seen)>,
+    /// What the names of its months and weekdays are, as sentences.
+    named: Vec<String>,
 }
 
 /// Drafts a column whose cells are dates or times, but for a few.
@@ -233,6 +236,7 @@ impl<'a> Fit<'a> {
                 offsets => options.offsets = offsets.to_vec(),
             }
         }
+        let named = name_parts(column, used, &mut text, &mut options);
         let parsed = TimeFormat::with_options(&text, used.kind, options.clone());
         let mut fit = Self {
             kind: used.kind,
@@ -246,6 +250,7 @@ impl<'a> Fit<'a> {
             hours: true,
             of_hour: std::collections::BTreeSet::new(),
             others: Vec::new(),
+            named,
         };
         for (text, seen) in column.values.iter() {
             match fit.format.read(text) {
@@ -302,6 +307,8 @@ impl<'a> Fit<'a> {
         form.first_year = self.options.first_year;
         form.midnight = self.options.midnight.then(|| "24:00".to_owned());
         form.offsets = Some(self.options.offsets.clone()).filter(|offsets| !offsets.is_empty());
+        form.months = self.options.months.as_ref().map(TimeNames::list);
+        form.weekdays = self.options.weekdays.as_ref().map(TimeNames::list);
         let taken = match self.kind {
             KindForm::Date | KindForm::Datetime => self.days(&mut form, column),
             KindForm::Time => time_of_day(&mut form, &self),
@@ -357,6 +364,7 @@ impl<'a> Fit<'a> {
                 self.options.offsets.join(", ")
             ));
         }
+        notes.extend(self.named.iter().cloned());
         if self.options.midnight {
             notes.push("midnight is written as 24:00 of the day before".to_owned());
         }
@@ -601,6 +609,57 @@ impl<'a> Fit<'a> {
         bins::fill(form, &steps, &binning);
         RecordUse::Range
     }
+}
+
+/// Chooses the letters and lists for the names of months and weekdays that a column has. Returns what they are.
+fn name_parts(
+    column: &Column<'_>,
+    used: &FormatUse,
+    text: &mut String,
+    options: &mut TimeOptions,
+) -> Vec<String> {
+    let count = |name: &dyn Fn(&'_ str) -> Option<String>| {
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for (text, seen) in column.values.iter() {
+            if let Some(name) = name(text) {
+                *counts.entry(name).or_default() += seen.count;
+            }
+        }
+        counts
+    };
+    let mut named = Vec::new();
+    if text.contains("%b") {
+        let counts = count(&|text| used.format.month_name(text).map(str::to_owned));
+        let chosen = names::months().choose(&counts);
+        options.months = written(text, "%b", "months", chosen, &mut named)
+            .and_then(|names| TimeNames::months(names).ok());
+    }
+    if text.contains("%a") {
+        let counts = count(&|text| used.format.weekday_name(text).map(str::to_owned));
+        let chosen = names::weekdays().choose(&counts);
+        options.weekdays = written(text, "%a", "weekdays", chosen, &mut named)
+            .and_then(|names| TimeNames::weekdays(names).ok());
+    }
+    named
+}
+
+/// Writes the letters of chosen names into a format, and returns the names if the schema must list them.
+fn written(
+    text: &mut String,
+    letters: &str,
+    what: &str,
+    chosen: Option<Chosen>,
+    named: &mut Vec<String>,
+) -> Option<Vec<String>> {
+    let chosen = chosen?;
+    *text = text.replace(letters, chosen.letters);
+    if chosen.names.is_some() {
+        named.push(format!(
+            "its {what} have {} names (`{what}`)",
+            chosen.language
+        ));
+    }
+    chosen.names
 }
 
 /// Returns the first of the hundred years that two-digit years stand for.

@@ -1,9 +1,10 @@
 //! Drafts of schemas.
 #![allow(clippy::unwrap_used)]
 
-use fhaim_domain::{ReadOptions, read_csv};
+use fhaim_domain::{ReadOptions, WriteOptions, read_csv, write_csv};
 use fhaim_intake::{Draft, Flag, InferOptions, Note, infer_schema};
 use proptest::prelude::*;
+use rand_chacha::rand_core::SeedableRng;
 use serde_json::{Value as Json, json};
 
 fn infer(csv: &str, options: &InferOptions) -> Result<Draft, String> {
@@ -252,4 +253,136 @@ fn few_long_decimals_do_not_set_the_number_style() {
     let draft = infer(&format!("x\n{many}"), &options()).unwrap();
     let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
     assert_eq!(written["columns"][0]["decimals"], 9, "{written}");
+}
+
+/// A table of dates from January 2020 on, with a time format such as "{d}. {m} {y}".
+fn dates_of(form: &str, months: &str) -> String {
+    let months: Vec<&str> = months.split(' ').collect();
+    let date = |row: usize| {
+        let text = form.replace("{d}", &(1 + row * 7 % 28).to_string());
+        let text = text.replace("{0d}", &format!("{:02}", 1 + row * 7 % 28));
+        let text = text.replace("{m}", months[row * 5 % 12]);
+        format!(
+            "\"{}\"\n",
+            text.replace("{y}", &(2020 + row % 3).to_string())
+        )
+    };
+    format!("seen\n{}", (0..300).map(date).collect::<String>())
+}
+
+#[test]
+fn month_names_of_other_languages_are_dates() {
+    for (form, months, format) in [
+        (
+            "{d}. {m} {y}",
+            "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+            "%-d. %B %Y",
+        ),
+        (
+            "{d}. {m} {y}",
+            "Jan. Feb. März Apr. Mai Juni Juli Aug. Sept. Okt. Nov. Dez.",
+            "%-d. %b %Y",
+        ),
+        (
+            "{0d}-{m}-{y}",
+            "JAN FEB MRZ APR MAI JUN JUL AUG SEP OKT NOV DEZ",
+            "%d-%b-%Y",
+        ),
+        (
+            "{m} {y}",
+            "Jan Feb Mär Apr Mai Jun Jul Aug Sep Okt Nov Dez",
+            "%b %Y",
+        ),
+        (
+            "{d} {m} {y}",
+            "janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc.",
+            "%-d %b %Y",
+        ),
+        (
+            "{d} de {m} de {y}",
+            "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+            "%-d de %B de %Y",
+        ),
+        (
+            "{0d}-{m}-{y}",
+            "ene feb mar abr may jun jul ago sept oct nov dic",
+            "%d-%b-%Y",
+        ),
+        (
+            "{d} {m} {y}",
+            "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+            "%-d %B %Y",
+        ),
+        (
+            "{d} {m} {y}",
+            "jan feb mrt apr mei jun jul aug sep okt nov dec",
+            "%-d %b %Y",
+        ),
+        (
+            "{0d}/{m}./{y}",
+            "Jan Fev Mar Abr Mai Jun Jul Ago Set Out Nov Dez",
+            "%d/%b/%Y",
+        ),
+        (
+            "{m} {d}, {y}",
+            "Jan. Feb. Mar. Apr. May June July Aug. Sept. Oct. Nov. Dec.",
+            "%b %-d, %Y",
+        ),
+    ] {
+        let csv = dates_of(form, months);
+        let draft = infer(&csv, &options()).unwrap();
+        let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
+        let column = &written["columns"][0];
+        assert_eq!(
+            (&column["kind"], &column["format"]),
+            (&json!("date"), &json!(format)),
+            "{months}"
+        );
+        let names: Vec<&str> = months.split(' ').collect();
+        let listed = column["months"].as_array().unwrap();
+        let plain = |name: &Json| name.as_str().unwrap().trim_end_matches('.').to_owned();
+        let listed: Vec<String> = listed.iter().map(plain).collect();
+        assert_eq!(
+            listed,
+            names
+                .iter()
+                .map(|name| name.trim_end_matches('.'))
+                .collect::<Vec<_>>()
+        );
+        assert_eq!(column["nullable"], Json::Null, "{months}");
+        assert_eq!(
+            rewritten(draft.schema, &csv),
+            csv.replace('"', ""),
+            "{months}"
+        );
+    }
+}
+
+/// The records of a table whose synthetic copy has all days, in the form in which it is written.
+fn rewritten(schema: fhaim_domain::Schema, csv: &str) -> String {
+    let table = read_csv(schema, csv.as_bytes(), &ReadOptions::new("t.csv"))
+        .unwrap()
+        .table;
+    let mut written = Vec::new();
+    let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+    write_csv(&table, &mut written, &mut rng, &WriteOptions::new("o.csv")).unwrap();
+    String::from_utf8(written).unwrap().replace('"', "")
+}
+
+#[test]
+fn rare_spellings_of_months_are_read() {
+    let csv = dates_of(
+        "{d} {m} {y}",
+        "Jan Feb Mrz Apr Mai Jun Jul Aug Sep Okt Nov Dez",
+    )
+    .replacen("Sep ", "Sept ", 2);
+    let draft = infer(&csv, &options()).unwrap();
+    let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
+    let months = written["columns"][0]["months"].as_array().unwrap();
+    assert_eq!(months.len(), 24);
+    assert_eq!(
+        (&months[8], written["columns"][0]["nullable"].as_bool()),
+        (&json!("Sep"), None)
+    );
+    assert!(read_csv(draft.schema, csv.as_bytes(), &ReadOptions::new("t.csv")).is_ok());
 }
