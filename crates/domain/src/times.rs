@@ -8,6 +8,7 @@
 mod date;
 mod dated;
 mod format;
+mod iso;
 mod letters;
 mod names;
 mod read;

@@ -2,6 +2,7 @@
 
 use super::{
     date::{DAY, Grid, YEARS},
+    iso,
     letters::{Item, OffsetForm, Pad, Part, items},
     names::TimeNames,
 };
@@ -45,6 +46,12 @@ pub enum FormatProblem {
          first of the hundred years that they stand for", last = YEARS.end() - 99
     )]
     FirstYear,
+    /// A duration with parts in brackets that are not those of ISO 8601.
+    #[error(
+        "`format` must be P[%-dD]T[%-HH][%-MM][%-SS], or a part of it without a gap, such as \
+         PT[%-HH][%-MM]; [%-S%.fS] has fractions of seconds"
+    )]
+    Iso,
     /// Names of months or weekdays that cannot be read.
     #[error(
         "`{field}` must have {number} names from {first} on, or {number} more for each other spelling; a \
@@ -97,6 +104,8 @@ pub struct TimeFormat {
     present: [bool; Part::COUNT],
     /// The part of a duration that may have any value: the largest.
     pub(super) open: Option<Part>,
+    /// Whether texts are durations as ISO 8601 writes them, without the parts that are zero.
+    pub(super) is_iso: bool,
 }
 
 impl TimeFormat {
@@ -122,13 +131,19 @@ impl TimeFormat {
         if !(1..=MAX_FORMAT).contains(&length) || format.chars().any(char::is_control) {
             return Err(FormatProblem::Length);
         }
+        // Blanks around a text are not part of it.
+        let format = format.trim();
+        let is_iso = kind == KindForm::Duration && iso::is_iso(format);
         let mut format = Self {
             kind,
-            // Blanks around a text are not part of it.
-            items: items(format.trim(), &options).map_err(FormatProblem::Letter)?,
+            items: match is_iso {
+                true => iso::items(format)?,
+                false => items(format, &options).map_err(FormatProblem::Letter)?,
+            },
             options,
             present: [false; Part::COUNT],
             open: None,
+            is_iso,
         };
         for part in format.items.iter().filter_map(Item::part) {
             if std::mem::replace(&mut format.present[part as usize], true) {
@@ -204,7 +219,7 @@ impl TimeFormat {
         let ends = usize::from(present[0]) + usize::from(present[4]);
         let clock = present[1] || present[2] || present[3];
         let twelve = self.has(Part::Hour12) || self.has(Part::Half);
-        clock && !twelve && changes + ends <= 2
+        (clock || (self.is_iso && present[0])) && !twelve && changes + ends <= 2
     }
 
     fn check_options(&self) -> Result<(), FormatProblem> {

