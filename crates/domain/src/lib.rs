@@ -47,6 +47,7 @@ mod schema_form;
 mod table;
 mod table_problems;
 mod times;
+mod totals;
 mod value;
 mod version;
 mod write;

@@ -615,7 +615,11 @@ impl<'a> Fit<'a> {
         let bound = |step: i64| Bound::Text(duration_text(step * unit));
         let binning = bins::Binning {
             bins: column.options.bins,
-            shared_by: column.options.shared_by,
+            // A whole second has no bin of its own in a column with fractions.
+            shared_by: match self.text.contains('f') {
+                true => u64::MAX,
+                false => column.options.shared_by,
+            },
             bound: &bound,
         };
         bins::fill(form, &steps, &binning);
