@@ -9,17 +9,20 @@ use fhaim_domain::{
 
 use super::{Column, Dated, Decided, bins, person};
 use crate::draft::{Exception, Flag, RecordUse};
-use crate::profile::{FormatUse, Seen};
+use crate::profile::{FormatUse, Profile, Seen};
 use crate::shape::Shape;
 use crate::times::names::{self, Chosen};
 
-/// Last year of two-digit years: of dates of birth, which are not in the future, and of other dates. The draft states
-/// the rule, and the holder can change it.
+/// Last year of two-digit years in a table without four-digit years: of dates of birth, which are not in the future, and
+/// of other dates. The draft states the rule, and the holder can change it.
 const LAST_BIRTH: i64 = 2030;
 const LAST_DATE: i64 = 2050;
 
 /// The first of the hundred years that two-digit years may stand for.
 pub(crate) const FIRST_YEARS: [i64; 2] = [LAST_BIRTH - 99, LAST_DATE - 99];
+
+/// Years that a table may end in.
+const LAST_YEARS: std::ops::RangeInclusive<i64> = 1900..=2100;
 
 /// A kind of date or time is chosen if at least this share of the cells have it. Texts in the form of a date are hardly
 /// anything else.
@@ -82,8 +85,10 @@ struct Fit<'a> {
     /// Different minutes of the hour, at most one more than [`MAX_MINUTES`].
     of_hour: std::collections::BTreeSet<i64>,
     others: Vec<(&'a str, Seen)>,
-    /// What the names of its months and weekdays are, as sentences.
+    /// Sentences about the names of its months and weekdays.
     named: Vec<String>,
+    /// What its two-digit years follow from, in words.
+    years_from: &'static str,
 }
 
 /// Drafts a column whose cells are dates or times, but for a few.
@@ -237,7 +242,7 @@ impl<'a> Fit<'a> {
     fn of(column: &Column<'a>, used: &'a FormatUse) -> Self {
         let mut options = TimeOptions::default();
         if used.text.contains("%y") {
-            options.first_year = Some(first_year(column));
+            options.first_year = Some(first_year(column, used));
         }
         let dated = matches!(used.kind, KindForm::Date | KindForm::Datetime);
         options.midnight = used.kind != KindForm::Date
@@ -252,6 +257,12 @@ impl<'a> Fit<'a> {
             }
         }
         let named = name_parts(column, used, &mut text, &mut options);
+        let years_from = match options.first_year {
+            Some(first) if !FIRST_YEARS.contains(&first) => {
+                ", because the table's other dates end then"
+            }
+            _ => "",
+        };
         let parsed = TimeFormat::with_options(&text, used.kind, options.clone());
         let mut fit = Self {
             kind: used.kind,
@@ -266,6 +277,7 @@ impl<'a> Fit<'a> {
             of_hour: std::collections::BTreeSet::new(),
             others: Vec::new(),
             named,
+            years_from,
         };
         for (text, seen) in column.values.iter() {
             match fit.format.read(text) {
@@ -486,8 +498,9 @@ impl<'a> Fit<'a> {
         }
         if let Some(first) = self.options.first_year {
             questions.push(format!(
-                "two-digit years stand for {first} to {}: if that is wrong, change `first_year`",
-                first + 99
+                "two-digit years stand for {first} to {}{}: if that is wrong, change `first_year`",
+                first + 99,
+                self.years_from
             ));
         }
         questions
@@ -615,7 +628,7 @@ impl<'a> Fit<'a> {
         let bound = |step: i64| Bound::Text(duration_text(step * unit));
         let binning = bins::Binning {
             bins: column.options.bins,
-            // A whole second has no bin of its own in a column with fractions.
+            // In a column with fractions, no whole second is special.
             shared_by: match self.text.contains('f') {
                 true => u64::MAX,
                 false => column.options.shared_by,
@@ -627,7 +640,7 @@ impl<'a> Fit<'a> {
     }
 }
 
-/// Chooses the letters and lists for the names of months and weekdays that a column has. Returns what they are.
+/// Chooses the letters and lists for the names of months and weekdays that a column has. Returns sentences about them.
 fn name_parts(
     column: &Column<'_>,
     used: &FormatUse,
@@ -679,11 +692,49 @@ fn written(
 }
 
 /// Returns the first of the hundred years that two-digit years stand for.
-fn first_year(column: &Column<'_>) -> i64 {
-    match is_birth(column.name) {
+///
+/// It is a constant, unless a birth would then be after the last date of the table.
+fn first_year(column: &Column<'_>, used: &FormatUse) -> i64 {
+    let usual = match is_birth(column.name) {
         true => FIRST_YEARS[0],
-        false => FIRST_YEARS[1],
+        false => return FIRST_YEARS[1],
+    };
+    let Some(last) = column.last_year else {
+        return usual;
+    };
+    let texts = column
+        .values
+        .iter()
+        .filter_map(|(text, _)| used.format.read(text));
+    let days = texts.map(|moment| moment.div_euclid(DAY));
+    let mut days = days.chain(used.values.weighted().map(|(day, _)| day as i64));
+    let is_later = |day: i64| {
+        let year = date_from_days(day).map_or(usual, |date| date.0);
+        usual + (year - usual).rem_euclid(100) > last
+    };
+    match days.any(is_later) {
+        true => last - 99,
+        false => usual,
     }
+}
+
+/// Returns the last four-digit year of a column of dates. Years of dates that stand for no date do not count.
+pub(crate) fn last_year(profile: &Profile) -> Option<i64> {
+    let is_dated = |format: &&FormatUse| {
+        let enough = format.count as f64 >= MAJORITY * profile.present.max(1) as f64;
+        enough && format.text.contains("%Y") && !is_compact(&format.text) && is_plausible(format)
+    };
+    let format = profile.times.formats.iter().find(is_dated)?;
+    let texts = profile.texts.in_order().into_iter();
+    let moments = texts.filter_map(|(text, _)| format.format.read(text));
+    let summary = format.values.weighted().map(|(day, _)| day as i64 * DAY);
+    let years = moments
+        .chain(summary)
+        .filter_map(|moment| date_from_days(moment.div_euclid(DAY)));
+    years
+        .map(|date| date.0)
+        .filter(|year| LAST_YEARS.contains(year))
+        .max()
 }
 
 /// Replaces the letters of an offset by the offset.

@@ -138,7 +138,7 @@ struct Style {
     letters: &'static str,
     /// The letters next to a list of the names.
     plain: &'static str,
-    /// Whether the letters alone stand for the names.
+    /// Whether the letters stand for the names without a list.
     is_builtin: bool,
     /// The names, by value.
     names: Vec<String>,
@@ -150,7 +150,7 @@ pub(crate) struct Chosen {
     pub(crate) language: &'static str,
     /// The letters of the format.
     pub(crate) letters: &'static str,
-    /// All names, unless the letters alone stand for them.
+    /// All names, unless the letters stand for them without a list.
     pub(crate) names: Option<Vec<String>>,
 }
 

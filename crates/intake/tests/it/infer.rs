@@ -436,3 +436,36 @@ fn iso_durations_of_several_shapes_are_durations() {
         );
     }
 }
+
+#[test]
+fn two_digit_years_of_birth_end_with_the_dates_of_the_table() {
+    let table = |years: i32, seen: fn(i32) -> String| {
+        let row = |row: i32| {
+            let (day, month) = (1 + row % 28, 1 + row % 12);
+            format!("{day:02}/{month:02}/{:02},{}\n", row % years, seen(row))
+        };
+        format!("born,seen\n{}", (0..300).map(row).collect::<String>())
+    };
+    let to_2024 = |row: i32| format!("{}-03-{:02}", 2024 - row % 5, 1 + row % 28);
+    let to_1998 = |row: i32| format!("{:02}/03/{}", 1 + row % 28, 1998 - row % 5);
+    let undated = |row: i32| format!("x{}", row % 5);
+    for (csv, first, says) in [
+        (
+            table(to_2024),
+            1925,
+            "1925 to 2024, because the table's other dates end then",
+        ),
+        (table(100, to_1998), 1899, "1899 to 1998, because"),
+        (table(20, to_2024), 1931, "1931 to 2030: if"),
+        (table(100, undated), 1931, "1931 to 2030: if"),
+    ] {
+        let draft = infer(&csv, &options()).unwrap();
+        let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
+        assert_eq!(written["columns"][0]["first_year"], first, "{csv:.60}");
+        let questions = &draft.columns[0].questions;
+        assert!(
+            questions.iter().any(|question| question.contains(says)),
+            "{questions:?}"
+        );
+    }
+}
