@@ -166,7 +166,7 @@ fn chosen_durations_keep_their_form() {
     let mut options = options();
     options
         .kinds
-        .insert("value".to_owned(), fhaim_domain::form::KindForm::Duration);
+        .insert("value".to_owned(), KindForm::Duration);
     let column = drafted_column(&cells, &options);
     assert_eq!(column["format"], "%-d days %H:%M:%S");
 }
@@ -451,7 +451,7 @@ fn two_digit_years_of_birth_end_with_the_dates_of_the_table() {
     let undated = |row: i32| format!("x{}", row % 5);
     for (csv, first, says) in [
         (
-            table(to_2024),
+            table(100, to_2024),
             1925,
             "1925 to 2024, because the table's other dates end then",
         ),
