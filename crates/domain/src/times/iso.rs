@@ -109,7 +109,7 @@ impl TimeFormat {
         let is_zero = |part: Part| {
             value(part) == 0 && !(part == Part::Second && fraction.is_some() && nanos > 0)
         };
-        let last = parts().last().filter(|_| parts().all(is_zero));
+        let last = parts().next_back().filter(|_| parts().all(is_zero));
         let mut in_clock = false;
         for (part, _, unit) in std::iter::once(DAYS).chain(CLOCK) {
             if !self.has(part) || (is_zero(part) && last != Some(part)) {

@@ -61,7 +61,9 @@ impl TimeNames {
 
     /// Returns names of `number` values, or `None` if they are too few or not valid, or one stands for two values.
     pub(super) fn of(names: Vec<String>, number: usize) -> Option<Self> {
-        if names.is_empty() || names.len() % number != 0 || !names.iter().all(|name| is_valid(name))
+        if names.is_empty()
+            || !names.len().is_multiple_of(number)
+            || !names.iter().all(|name| is_valid(name))
         {
             return None;
         }
