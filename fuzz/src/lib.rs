@@ -258,7 +258,7 @@ pub fn with_digest(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// Drafts a schema for a table, accepts the proposed rules, checks the schema, and reads the table with it. A table that
-/// is read can be written, and what is written can be read.
+/// is read can be written and read again.
 pub fn draft_and_read(table: &[u8], dialect: &Dialect) {
     let options = InferOptions {
         dialect: *dialect,

@@ -32,7 +32,8 @@ pub struct Dialect {
     pub skip_rows: u64,
     /// Number of rows at the end that are no records. They are held in memory while the table is read.
     pub skip_footer: usize,
-    /// Whether a last row that begins with a word for a total, such as "Total", is refused.
+    /// Whether a last row that begins with a word for a total, such as "Total", is refused. Its other cells must be sums
+    /// or empty.
     pub refuse_total: bool,
     /// Whether blanks around fields are not part of them, also before and after quotes.
     pub trim: bool,

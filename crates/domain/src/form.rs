@@ -40,10 +40,11 @@ mod count {
 }
 
 /// The kinds of columns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KindForm {
     /// A value from a list.
+    #[default]
     Categorical,
     /// A number of which only the bin is kept.
     Numeric,
@@ -160,6 +161,8 @@ impl KindForm {
                 "unit",
                 "relative_to",
                 "first_year",
+                "months",
+                "weekdays",
             ],
             Self::Datetime => &[
                 "special",
@@ -175,6 +178,8 @@ impl KindForm {
                 "first_year",
                 "midnight",
                 "offsets",
+                "months",
+                "weekdays",
             ],
             Self::Time => &[
                 "special", "min", "max", "bins", "edges", "digits", "format", "midnight",
@@ -324,7 +329,7 @@ fn values_by_value<'de, D: Deserializer<'de>>(
 
 /// A column. It has the fields of all kinds, so that a field of the wrong kind can be rejected with
 /// the column's name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnForm {
     /// The column's name.
@@ -407,6 +412,12 @@ pub struct ColumnForm {
     /// UTC offsets, or names of zones, that the values have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offsets: Option<Vec<String>>,
+    /// Names of the months, from January.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub months: Option<Vec<String>>,
+    /// Names of the weekdays, from Monday.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weekdays: Option<Vec<String>>,
     /// Number of leading characters of a code that name its chapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<usize>,
@@ -457,89 +468,21 @@ impl ColumnForm {
         Self {
             name,
             kind,
-            categories: None,
-            other: None,
-            special: None,
-            min: None,
-            max: None,
-            bins: None,
-            edges: None,
-            digits: None,
-            integer: None,
-            decimals: None,
-            trailing_zeros: None,
-            decimal_comma: None,
-            step: None,
-            thousands: None,
-            before: None,
-            after: None,
-            negative: None,
-            format: None,
-            unit: None,
-            relative_to: None,
-            clock: None,
-            first_year: None,
-            midnight: None,
-            offsets: None,
-            prefix: None,
-            codes: None,
-            chapters: None,
-            from: None,
-            values: None,
-            pattern: None,
-            reason: None,
             nullable,
-            missing: None,
-            invalid: None,
+            ..Self::default()
         }
     }
 
     /// Returns the first field that a column of this kind must not have.
     pub fn surplus(&self) -> Option<&'static str> {
+        const KEPT: [&str; 2] = ["missing", "invalid"];
+        let present = serde_json::to_value(self).ok()?;
         let allowed = self.kind.fields();
-        if !self.kind.is_kept() {
-            let surplus = [
-                ("missing", self.missing.is_some()),
-                ("invalid", self.invalid.is_some()),
-            ];
-            if let Some((name, _)) = surplus.into_iter().find(|&(_, present)| present) {
-                return Some(name);
-            }
-        }
-        let present = [
-            ("categories", self.categories.is_some()),
-            ("other", self.other.is_some()),
-            ("special", self.special.is_some()),
-            ("min", self.min.is_some()),
-            ("max", self.max.is_some()),
-            ("bins", self.bins.is_some()),
-            ("edges", self.edges.is_some()),
-            ("digits", self.digits.is_some()),
-            ("integer", self.integer.is_some()),
-            ("decimals", self.decimals.is_some()),
-            ("trailing_zeros", self.trailing_zeros.is_some()),
-            ("decimal_comma", self.decimal_comma.is_some()),
-            ("step", self.step.is_some()),
-            ("thousands", self.thousands.is_some()),
-            ("before", self.before.is_some()),
-            ("after", self.after.is_some()),
-            ("negative", self.negative.is_some()),
-            ("format", self.format.is_some()),
-            ("unit", self.unit.is_some()),
-            ("relative_to", self.relative_to.is_some()),
-            ("clock", self.clock.is_some()),
-            ("first_year", self.first_year.is_some()),
-            ("midnight", self.midnight.is_some()),
-            ("offsets", self.offsets.is_some()),
-            ("prefix", self.prefix.is_some()),
-            ("codes", self.codes.is_some()),
-            ("chapters", self.chapters.is_some()),
-            ("from", self.from.is_some()),
-            ("values", self.values.is_some()),
-            ("pattern", self.pattern.is_some()),
-            ("reason", self.reason.is_some()),
-        ];
-        let surplus = |&(name, present): &(&'static str, bool)| present && !allowed.contains(&name);
-        present.into_iter().find(surplus).map(|(name, _)| name)
+        let kept: &[&str] = if self.kind.is_kept() { &KEPT } else { &[] };
+        let others = KindForm::ALL.into_iter().flat_map(KindForm::fields);
+        let mut known = KEPT.iter().chain(others).copied();
+        known.find(|field| {
+            present.get(field).is_some() && !allowed.contains(field) && !kept.contains(field)
+        })
     }
 }

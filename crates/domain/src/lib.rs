@@ -47,6 +47,7 @@ mod schema_form;
 mod table;
 mod table_problems;
 mod times;
+mod totals;
 mod value;
 mod version;
 mod write;
@@ -85,7 +86,7 @@ pub use schema_form::SchemaForm;
 pub use table::{Counted, MAX_COUNTED_CELLS, Table};
 pub use table_problems::Problems;
 pub use times::{
-    DAY, FormatProblem, Moment, TimeFormat, TimeOptions, date_from_days, days_from_date,
+    DAY, FormatProblem, Moment, TimeFormat, TimeNames, TimeOptions, date_from_days, days_from_date,
 };
 pub use value::Value;
 pub use version::Version;

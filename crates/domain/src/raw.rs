@@ -1,6 +1,6 @@
 //! Original values of a table next to their codes, for reports to the table's holder.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::TimeFormat;
 
@@ -13,6 +13,8 @@ pub struct RawColumn {
     pub format: Option<TimeFormat>,
     /// The values.
     pub values: RawValues,
+    /// Words in a column of numbers or times, such as `<0.5`, by record.
+    pub words: BTreeMap<usize, String>,
 }
 
 /// Original values.
@@ -32,7 +34,10 @@ pub enum RawValues {
 
 /// Collects the original values of one field.
 pub(crate) enum RawKeeper {
-    Numbers(Vec<Option<f64>>),
+    Numbers {
+        values: Vec<Option<f64>>,
+        words: BTreeMap<usize, String>,
+    },
     Texts {
         values: Vec<Option<u32>>,
         names: HashMap<String, u32>,
@@ -42,7 +47,10 @@ pub(crate) enum RawKeeper {
 impl RawKeeper {
     pub(crate) fn new(numbers: bool) -> Self {
         if numbers {
-            return Self::Numbers(Vec::new());
+            return Self::Numbers {
+                values: Vec::new(),
+                words: BTreeMap::new(),
+            };
         }
         Self::Texts {
             values: Vec::new(),
@@ -53,7 +61,12 @@ impl RawKeeper {
     /// Adds a value: the number that it was read as, or its text.
     pub(crate) fn push(&mut self, text: Option<&str>, number: Option<f64>) {
         match self {
-            Self::Numbers(values) => values.push(number),
+            Self::Numbers { values, words } => {
+                if let (Some(text), None) = (text, number) {
+                    words.insert(values.len(), text.trim().to_owned());
+                }
+                values.push(number);
+            }
             Self::Texts { values, names } => values.push(text.map(|text| {
                 // A table has at most 2^22 records unless the caller raises the limit.
                 let next = names.len() as u32;
@@ -66,8 +79,12 @@ impl RawKeeper {
     }
 
     pub(crate) fn finish(self, name: String, format: Option<TimeFormat>) -> RawColumn {
+        let mut kept_words = BTreeMap::new();
         let values = match self {
-            Self::Numbers(values) => RawValues::Numbers(values),
+            Self::Numbers { values, words } => {
+                kept_words = words;
+                RawValues::Numbers(values)
+            }
             Self::Texts { values, names } => {
                 let mut ordered: Vec<(String, u32)> = names.into_iter().collect();
                 ordered.sort_by_key(|&(_, index)| index);
@@ -79,6 +96,7 @@ impl RawKeeper {
             name,
             format,
             values,
+            words: kept_words,
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::{
     CellProblem, Dialect, Error, HeaderProblem, MAX_COLUMNS, MAX_NAME_BYTES,
     names::cut,
     scan::{MAX_RECORD_BYTES, ScanError, Scanner},
+    totals::Totals,
 };
 
 /// A header with more fields is rejected before its names are checked.
@@ -54,6 +55,8 @@ pub struct TableRecords<R> {
     failure: Option<Error>,
     /// The current row, if it was among them.
     current: Option<Row>,
+    /// The sums of the records before the current one.
+    totals: Totals,
     /// Number of records read.
     row: u64,
     /// Line where the last record began.
@@ -93,6 +96,7 @@ impl<R: Read> TableRecords<R> {
             held: VecDeque::new(),
             failure: None,
             current: None,
+            totals: Totals::default(),
             row: 0,
             line: 1,
         };
@@ -153,7 +157,10 @@ impl<R: Read> TableRecords<R> {
     pub fn advance(&mut self) -> Result<bool, Error> {
         let is_blank_before = if self.dialect.skip_footer == 0 && self.held.is_empty() {
             // A row that begins like a total is looked at before the next one replaces it.
-            let total = self.dialect.refuse_total.then(|| self.total()).flatten();
+            let total = match self.dialect.refuse_total && self.row > 0 {
+                true => self.see_total(),
+                false => None,
+            };
             if !self.scan()? {
                 return total.map_or(Ok(false), |word| Err(self.refuse_total(word)));
             }
@@ -293,17 +300,32 @@ impl<R: Read> TableRecords<R> {
         }
     }
 
-    /// Returns the word of a row that is a total.
-    fn total(&self) -> Option<&'static str> {
-        let mut fields = (0..self.header.len()).map(|field| self.bytes(field));
-        let first = fields.find(|field| !field.is_empty())?.trim_ascii();
-        if self.row <= 1 || !first.first()?.is_ascii_alphabetic() {
+    /// Returns the word of a row that may be a total of the rows above, and adds the row to their sums.
+    fn see_total(&mut self) -> Option<&'static str> {
+        let found = self.total_word();
+        let columns = self.header.len();
+        let mut totals = std::mem::take(&mut self.totals);
+        let cells = || (0..columns).map(|field| self.bytes(field));
+        let is_total =
+            |&(place, _): &(usize, &str)| self.row > 1 && totals.has_total(cells(), place);
+        let total = found.filter(is_total);
+        totals.add(cells(), found.is_some());
+        self.totals = totals;
+        total.map(|(_, word)| word)
+    }
+
+    /// Returns the word for a total that the row begins with, and its place.
+    fn total_word(&self) -> Option<(usize, &'static str)> {
+        let mut fields = (0..self.header.len()).map(|field| (field, self.bytes(field)));
+        let (place, first) = fields.find(|(_, field)| !field.is_empty())?;
+        let first = first.trim_ascii();
+        if !first.first()?.is_ascii_alphabetic() {
             return None;
         }
         let first = first.strip_suffix(b":").unwrap_or(first);
-        TOTALS
-            .into_iter()
-            .find(|word| first.eq_ignore_ascii_case(word.as_bytes()))
+        let mut words = TOTALS.into_iter();
+        let word = words.find(|word| first.eq_ignore_ascii_case(word.as_bytes()))?;
+        Some((place, word))
     }
 
     fn refuse_total(&self, word: &'static str) -> Error {

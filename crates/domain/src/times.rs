@@ -2,13 +2,15 @@
 //!
 //! Moments are seconds since 1970-01-01 in the proleptic Gregorian calendar, without time zones or
 //! leap seconds: a column's times are those of one clock. The library `jiff` provides the calendar and
-//! the names of months and weekdays. Texts are read by [`read`] and not by `jiff`, which accepts
+//! the English names of months and weekdays. Texts are read by [`read`] and not by `jiff`, which accepts
 //! several texts for one moment.
 
 mod date;
 mod dated;
 mod format;
+mod iso;
 mod letters;
+mod names;
 mod read;
 mod show;
 mod special;
@@ -26,5 +28,6 @@ pub(crate) use self::{
 pub use self::{
     date::{DAY, date_from_days, days_from_date},
     format::{FormatProblem, TimeFormat, TimeOptions},
+    names::TimeNames,
     show::Moment,
 };

@@ -31,7 +31,8 @@ pub struct ValueReport {
     pub wasserstein: Option<f64>,
     /// Share of the records without a value.
     pub missing: Shares,
-    /// The value whose share differs most.
+    /// The value whose share differs most. For continuous numbers, a word such as `<0.5` whose share differs by more
+    /// than [`ValueReport::kolmogorov_smirnov`].
     pub furthest: Option<ValueShares>,
 }
 
@@ -63,11 +64,13 @@ pub struct ValueShares {
 impl ValueReport {
     /// Returns the distance by which the column is judged, from 0 to 1.
     ///
-    /// This is the distance of single values if there is one, and otherwise the Kolmogorov-Smirnov distance. It is at
-    /// least the difference of the shares of missing values.
+    /// This is the distance of single values if there is one, and otherwise the Kolmogorov-Smirnov distance, or the
+    /// difference of the shares of a word if that is larger. It is at least the difference of the shares of missing
+    /// values.
     pub fn distance(&self) -> f64 {
         let values = self
             .total_variation
+            .or(self.furthest.as_ref().map(|value| value.shares.distance()))
             .or(self.kolmogorov_smirnov)
             .unwrap_or(0.0);
         values.max(self.missing.distance())
@@ -111,7 +114,12 @@ fn compare(real: &RawColumn, synthetic: &RawColumn) -> ValueReport {
         .map(|value| pair(value).real - pair(value).synthetic)
         .sum();
     let distance = (apart + together.abs()) / 2.0;
-    let furthest = values.iter().filter(|value| value.is_some());
+    let is_named = |value: &&&Option<Key>| match value {
+        Some(Key::Number(_)) => !continuous,
+        Some(Key::Text(_)) => true,
+        None => false,
+    };
+    let furthest = values.iter().filter(is_named);
     let furthest = furthest.max_by(|x, y| pair(x).distance().total_cmp(&pair(y).distance()));
     let distances = match &numbers {
         (Some(one), Some(two)) if !one.is_empty() && !two.is_empty() => {
@@ -119,17 +127,22 @@ fn compare(real: &RawColumn, synthetic: &RawColumn) -> ValueReport {
         }
         _ => None,
     };
+    let kolmogorov_smirnov = distances.map(|(ks, _)| ks);
+    let is_far = |value: &&&Option<Key>| {
+        !continuous || pair(value).distance() > kolmogorov_smirnov.unwrap_or(0.0)
+    };
+    let furthest = furthest.filter(is_far);
     ValueReport {
         name: real.name.clone(),
         different,
         total_variation: (!continuous).then_some(distance),
-        kolmogorov_smirnov: distances.map(|(ks, _)| ks),
+        kolmogorov_smirnov,
         wasserstein: distances.map(|(_, wasserstein)| wasserstein),
         missing: Shares {
             real: missing(&one),
             synthetic: missing(&two),
         },
-        furthest: furthest.filter(|_| !continuous).and_then(|value| {
+        furthest: furthest.and_then(|value| {
             Some(ValueShares {
                 value: value.as_ref()?.text(real.format.as_ref()),
                 shares: pair(value),
@@ -187,9 +200,12 @@ fn shares(column: &RawColumn) -> Counted {
     let mut counts: HashMap<Option<Key>, u64> = HashMap::new();
     match &column.values {
         RawValues::Numbers(values) => {
-            values
-                .iter()
-                .for_each(|v| *counts.entry(v.map(Key::number)).or_default() += 1);
+            for (record, value) in values.iter().enumerate() {
+                let word = || column.words.get(&record).cloned().map(Key::Text);
+                *counts
+                    .entry(value.map(Key::number).or_else(word))
+                    .or_default() += 1;
+            }
         }
         RawValues::Texts { values, names } => {
             let mut by_index = vec![0u64; names.len()];
@@ -256,7 +272,56 @@ mod tests {
                     .map(|&v| Some(v).filter(|v| !v.is_nan()))
                     .collect(),
             ),
+            words: BTreeMap::new(),
         }
+    }
+
+    #[test]
+    fn words_among_numbers_are_values_and_not_missing() {
+        let with_words = |share: usize| {
+            let mut all = column(&[1.5; 100].map(f64::from));
+            let RawValues::Numbers(values) = &mut all.values else {
+                return all;
+            };
+            for (record, value) in values.iter_mut().enumerate() {
+                *value = (record >= share).then_some(record as f64);
+            }
+            all.words = (0..share)
+                .map(|record| (record, "<0.5".to_owned()))
+                .collect();
+            all
+        };
+        let report = compare(&with_words(50), &with_words(10));
+        assert_eq!(
+            report.missing,
+            Shares {
+                real: 0.0,
+                synthetic: 0.0
+            }
+        );
+        assert_eq!(report.different, 51);
+        let same = compare(&with_words(50), &with_words(50));
+        assert_eq!((same.distance(), same.furthest), (0.0, None));
+        // Few different numbers are compared one by one, with the words among them.
+        let few = |share: usize| {
+            let mut all = column(&[7.0; 400]);
+            if let RawValues::Numbers(values) = &mut all.values {
+                values
+                    .iter_mut()
+                    .take(share)
+                    .for_each(|value| *value = None);
+            }
+            all.words = (0..share)
+                .map(|record| (record, "neg".to_owned()))
+                .collect();
+            all
+        };
+        let report = compare(&few(100), &few(200));
+        assert_eq!(
+            (report.total_variation, report.missing.real),
+            (Some(0.25), 0.0)
+        );
+        assert_eq!(report.furthest.unwrap().value, "neg");
     }
 
     #[test]

@@ -117,7 +117,10 @@ fn rows(columns: &[&RawColumn]) -> Vec<String> {
     for column in columns {
         for (row, text) in rows.iter_mut().enumerate() {
             match &column.values {
-                RawValues::Numbers(values) => text.push_str(&format!("{:?}", values[row])),
+                RawValues::Numbers(values) => {
+                    text.push_str(&format!("{:?}", values[row]));
+                    text.push_str(column.words.get(&row).map_or("", String::as_str));
+                }
                 RawValues::Texts { values, names } => {
                     text.push_str(&format!("{:?}", values[row].map(|v| &names[v as usize])));
                 }

@@ -169,7 +169,8 @@ impl<'o> Look<'o> {
 
 fn draft(names: &[&str], look: &Look<'_>, options: &InferOptions) -> Result<Draft, Error> {
     let columns = names.iter().zip(&look.profiles);
-    let decided = columns.map(|(name, profile)| kinds::decide(name, profile, options));
+    let last_year = look.profiles.iter().filter_map(kinds::last_year).max();
+    let decided = columns.map(|(name, profile)| kinds::decide(name, profile, last_year, options));
     let mut decided: Vec<kinds::Decided> = decided.collect();
     if let Some(order) = &look.order {
         kinds::relate(order, &mut decided, options);

@@ -1,6 +1,7 @@
 //! Formats of dates and times.
 
 pub(crate) mod candidates;
+pub(crate) mod names;
 
 use fhaim_domain::{TimeFormat, form::KindForm};
 

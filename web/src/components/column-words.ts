@@ -68,6 +68,8 @@ const FIELDS: Record<string, string> = {
   first_year: "first year",
   midnight: "midnight",
   offsets: "offsets",
+  months: "names of months",
+  weekdays: "names of weekdays",
   missing: "texts for missing values",
   invalid: "invalid values",
 };

@@ -40,6 +40,8 @@ export interface Column {
   first_year?: number;
   midnight?: string;
   offsets?: string[];
+  months?: string[];
+  weekdays?: string[];
   prefix?: number;
   codes?: string[];
   chapters?: { name: string; codes: string[] }[];

@@ -11,8 +11,8 @@ use crate::{
     names::cut,
     ordered::{Ordered, OrderedProblem, Span, even_bins},
     times::{
-        Count, DAY, Dated, Days, Grid, Lapse, Special, Steps, Time, TimeFormat, TimeOptions,
-        can_write,
+        Count, DAY, Dated, Days, Grid, Lapse, Special, Steps, Time, TimeFormat, TimeNames,
+        TimeOptions, can_write,
     },
 };
 
@@ -39,6 +39,8 @@ fn format(form: &ColumnForm) -> Result<TimeFormat, ColumnProblem> {
         first_year: form.first_year,
         midnight: form.midnight.is_some(),
         offsets: form.offsets.clone().unwrap_or_default(),
+        months: form.months.clone().map(TimeNames::months).transpose()?,
+        weekdays: form.weekdays.clone().map(TimeNames::weekdays).transpose()?,
     };
     let format = TimeFormat::with_options(text, form.kind, options)?;
     let no_effect = |field, letters| Err(ColumnProblem::NoEffect { field, letters });
@@ -50,6 +52,12 @@ fn format(form: &ColumnForm) -> Result<TimeFormat, ColumnProblem> {
     }
     if form.offsets.is_some() && !format.has_offsets() {
         return no_effect("offsets", "%z, %:z or %Z");
+    }
+    if form.months.is_some() && !format.has_month_names() {
+        return no_effect("months", "%b or %B");
+    }
+    if form.weekdays.is_some() && !format.has_weekday_names() {
+        return no_effect("weekdays", "%a or %A");
     }
     check_offsets(&format)?;
     Ok(format)

@@ -2,7 +2,9 @@
 
 use super::{
     date::{DAY, Grid, YEARS},
+    iso,
     letters::{Item, OffsetForm, Pad, Part, items},
+    names::TimeNames,
 };
 use crate::form::KindForm;
 
@@ -44,6 +46,25 @@ pub enum FormatProblem {
          first of the hundred years that they stand for", last = YEARS.end() - 99
     )]
     FirstYear,
+    /// A duration with parts in brackets that are not those of ISO 8601.
+    #[error(
+        "`format` must be P[%-dD]T[%-HH][%-MM][%-SS], or a part of it without a gap, such as \
+         PT[%-HH][%-MM]; [%-S%.fS] has fractions of seconds"
+    )]
+    Iso,
+    /// Names of months or weekdays that cannot be read.
+    #[error(
+        "`{field}` must have {number} names from {first} on, or {number} more for each other spelling; a \
+         name has from 1 to 32 characters and no digits, and stands for one of the {number} only"
+    )]
+    Names {
+        /// The field of the schema.
+        field: &'static str,
+        /// Number of names.
+        number: usize,
+        /// The first of the months or weekdays.
+        first: &'static str,
+    },
 }
 
 /// The settings of a column that its format's letters depend on. A setting that the format does not
@@ -57,6 +78,10 @@ pub struct TimeOptions {
     /// The UTC offsets or names of zones that `%z`, `%:z` and `%Z` stand for. An empty list stands for
     /// any offset or name, which is read and left out.
     pub offsets: Vec<String>,
+    /// Names of the months (`%b`, `%B`) in place of the English ones.
+    pub months: Option<TimeNames>,
+    /// Names of the weekdays (`%a`, `%A`) in place of the English ones.
+    pub weekdays: Option<TimeNames>,
 }
 
 /// The format of a column's dates, datetimes, times of day or durations, such as `%d.%m.%Y %H:%M`.
@@ -79,6 +104,8 @@ pub struct TimeFormat {
     present: [bool; Part::COUNT],
     /// The part of a duration that may have any value: the largest.
     pub(super) open: Option<Part>,
+    /// Whether texts are durations as ISO 8601 writes them, without the parts that are zero.
+    pub(super) is_iso: bool,
 }
 
 impl TimeFormat {
@@ -104,13 +131,19 @@ impl TimeFormat {
         if !(1..=MAX_FORMAT).contains(&length) || format.chars().any(char::is_control) {
             return Err(FormatProblem::Length);
         }
+        // Blanks around a text are not part of it.
+        let format = format.trim();
+        let is_iso = kind == KindForm::Duration && iso::is_iso(format);
         let mut format = Self {
             kind,
-            // Blanks around a text are not part of it.
-            items: items(format.trim()).map_err(FormatProblem::Letter)?,
+            items: match is_iso {
+                true => iso::items(format)?,
+                false => items(format, &options).map_err(FormatProblem::Letter)?,
+            },
             options,
             present: [false; Part::COUNT],
             open: None,
+            is_iso,
         };
         for part in format.items.iter().filter_map(Item::part) {
             if std::mem::replace(&mut format.present[part as usize], true) {
@@ -186,7 +219,7 @@ impl TimeFormat {
         let ends = usize::from(present[0]) + usize::from(present[4]);
         let clock = present[1] || present[2] || present[3];
         let twelve = self.has(Part::Hour12) || self.has(Part::Half);
-        clock && !twelve && changes + ends <= 2
+        (clock || (self.is_iso && present[0])) && !twelve && changes + ends <= 2
     }
 
     fn check_options(&self) -> Result<(), FormatProblem> {
@@ -218,6 +251,7 @@ impl TimeFormat {
             let problem = match &pair[0] {
                 // A blank before the first number is not part of the text.
                 Item::Number(_, Pad::Blank) if place == 0 && before_digit => "a number",
+                Item::Name(_, names) if is_name_open(names, &pair[1]) => "a name",
                 Item::Number(part, pad) if *pad == Pad::None || self.open == Some(*part) => {
                     if !before_digit {
                         continue;
@@ -311,6 +345,21 @@ impl TimeFormat {
         self.options.midnight
     }
 
+    /// Whether texts have the name of a month.
+    pub(crate) fn has_month_names(&self) -> bool {
+        self.has_names(Part::Month)
+    }
+
+    /// Whether texts have the name of a weekday.
+    pub(crate) fn has_weekday_names(&self) -> bool {
+        self.has_names(Part::Weekday)
+    }
+
+    fn has_names(&self, wanted: Part) -> bool {
+        let names = |item: &Item| matches!(item, Item::Name(part, _) if *part == wanted);
+        self.items.iter().any(names)
+    }
+
     /// The offsets of the column.
     pub(crate) fn offsets(&self) -> &[String] {
         &self.options.offsets
@@ -323,6 +372,15 @@ impl TimeFormat {
             _ => None,
         });
         form.is_some_and(|form| form.length(text.as_bytes()) == Some(text.len()))
+    }
+}
+
+/// Whether the next item may continue a name.
+fn is_name_open(names: &TimeNames, next: &Item) -> bool {
+    match next {
+        Item::Text(text) => names.run_into(text),
+        Item::Name(..) => names.overlap(),
+        _ => false,
     }
 }
 

@@ -2,6 +2,11 @@
 
 use jiff::{civil::date, fmt::strtime};
 
+use super::{
+    format::TimeOptions,
+    names::{MONTHS, TimeNames, WEEKDAYS},
+};
+
 /// A part of a date or time. A format has each part at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -54,8 +59,8 @@ pub(super) enum Item {
     /// Text that stands for itself.
     Text(String),
     Number(Part, Pad),
-    /// A part that is one of a list of names, in the order of its values.
-    Name(Part, Vec<String>),
+    /// A part that is one of a list of names.
+    Name(Part, TimeNames),
     /// Digits of a second; with `None`, as many as needed. `dot` includes the point before them.
     Fraction {
         dot: bool,
@@ -76,16 +81,16 @@ impl Item {
     }
 }
 
-/// Splits a format into items.
+/// Splits a format into items. The options have the names of months and weekdays.
 ///
 /// # Errors
 /// A directive that has no meaning.
-pub(super) fn items(format: &str) -> Result<Vec<Item>, String> {
+pub(super) fn items(format: &str, options: &TimeOptions) -> Result<Vec<Item>, String> {
     let mut items: Vec<Item> = Vec::new();
     let mut letters = format.chars();
     while let Some(letter) = letters.next() {
         let item = match letter {
-            '%' => directive(&mut letters)?,
+            '%' => directive(&mut letters, options)?,
             _ => Item::Text(letter.into()),
         };
         match (items.last_mut(), item) {
@@ -97,16 +102,17 @@ pub(super) fn items(format: &str) -> Result<Vec<Item>, String> {
 }
 
 /// Reads the rest of a directive such as `%-d` or `%.3f`, after its `%`.
-fn directive(letters: &mut std::str::Chars<'_>) -> Result<Item, String> {
+fn directive(letters: &mut std::str::Chars<'_>, options: &TimeOptions) -> Result<Item, String> {
     let rest = letters.as_str();
     let length = rest.find(|letter: char| letter.is_ascii_alphabetic() || letter == '%');
     let length = length.map_or(rest.len(), |length| length + 1);
     let (directive, after) = rest.split_at(length);
     *letters = after.chars();
-    item(directive).ok_or_else(|| format!("%{directive}"))
+    item(directive, options).ok_or_else(|| format!("%{directive}"))
 }
 
-fn item(directive: &str) -> Option<Item> {
+fn item(directive: &str, options: &TimeOptions) -> Option<Item> {
+    let named = |part, names: Option<TimeNames>| names.map(|names| Item::Name(part, names));
     let number = |part| Some(Item::Number(part, Pad::Zero));
     let bare = |part| Some(Item::Number(part, Pad::None));
     let blank = |part| Some(Item::Number(part, Pad::Blank));
@@ -133,17 +139,27 @@ fn item(directive: &str) -> Option<Item> {
         ":z" => Some(Item::Offset(OffsetForm::Colon)),
         ":::z" => Some(Item::Offset(OffsetForm::Short)),
         "Z" => Some(Item::Offset(OffsetForm::Name)),
-        "p" | "P" => Some(Item::Name(Part::Half, halves(directive))),
-        "b" | "^b" | "#b" | "B" | "^B" | "#B" => Some(Item::Name(Part::Month, months(directive))),
-        "a" | "^a" | "#a" | "A" | "^A" | "#A" => {
-            Some(Item::Name(Part::Weekday, weekdays(directive)))
-        }
+        "p" | "P" => named(Part::Half, halves(directive)),
+        "b" | "^b" | "#b" | "B" | "^B" | "#B" => named(
+            Part::Month,
+            match &options.months {
+                Some(names) => in_case(names, directive),
+                None => months(directive),
+            },
+        ),
+        "a" | "^a" | "#a" | "A" | "^A" | "#A" => named(
+            Part::Weekday,
+            match &options.weekdays {
+                Some(names) => in_case(names, directive),
+                None => weekdays(directive),
+            },
+        ),
         _ => fraction(directive),
     }
 }
 
 /// Reads `f`, `3f`, `.f` or `.3f`.
-fn fraction(directive: &str) -> Option<Item> {
+pub(super) fn fraction(directive: &str) -> Option<Item> {
     let digits = directive.strip_suffix('f')?;
     let (dot, digits) = match digits.strip_prefix('.') {
         Some(digits) => (true, digits),
@@ -157,24 +173,33 @@ fn fraction(directive: &str) -> Option<Item> {
     Some(Item::Fraction { dot, digits })
 }
 
-/// Names of the months, from January.
-fn months(directive: &str) -> Vec<String> {
-    let names = (1..=12).map(|month| name(directive, date(2024, month, 1)));
-    names.collect()
+/// A column's own names, with the letters that the directive asks for.
+fn in_case(names: &TimeNames, directive: &str) -> Option<TimeNames> {
+    match directive.as_bytes().first() {
+        Some(b'^') => names.map(str::to_uppercase),
+        Some(b'#') => names.map(str::to_lowercase),
+        _ => Some(names.clone()),
+    }
 }
 
-/// Names of the weekdays, from Monday.
-fn weekdays(directive: &str) -> Vec<String> {
+/// English names of the months, from January.
+fn months(directive: &str) -> Option<TimeNames> {
+    let names = (1..=12).map(|month| name(directive, date(2024, month, 1)));
+    TimeNames::of(names.collect(), MONTHS)
+}
+
+/// English names of the weekdays, from Monday.
+fn weekdays(directive: &str) -> Option<TimeNames> {
     // 2024-01-01 is a Monday.
     let names = (1..=7).map(|day| name(directive, date(2024, 1, day)));
-    names.collect()
+    TimeNames::of(names.collect(), WEEKDAYS)
 }
 
 /// Names of the halves of a day, from the first.
-fn halves(directive: &str) -> Vec<String> {
+fn halves(directive: &str) -> Option<TimeNames> {
     let day = date(2024, 1, 1);
     let names = [0, 12].map(|hour| name(directive, day.at(hour, 0, 0, 0)));
-    names.into()
+    TimeNames::of(names.into(), 2)
 }
 
 /// Formats one directive. `jiff` has no lower-case names, so that `#` stands for them here.

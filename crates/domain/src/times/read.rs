@@ -30,6 +30,9 @@ pub(crate) struct Reading {
 /// The parts of a text, as numbers, while it is read.
 struct Parts<'t> {
     values: [i64; Part::COUNT],
+    /// The names of the month and of the weekday, as the text has them.
+    month: &'t str,
+    weekday: &'t str,
     offset: &'t str,
     rest: &'t str,
     /// Whether the text is a negative duration.
@@ -59,6 +62,9 @@ impl TimeFormat {
 
     /// Reads the value of `text` with its fraction and offset.
     pub(crate) fn read_exact(&self, text: &str) -> Option<Reading> {
+        if self.is_iso {
+            return self.read_iso(text);
+        }
         let parts = self.parts(text)?;
         let offset = match self.options.offsets.as_slice() {
             [] => 0,
@@ -80,6 +86,18 @@ impl TimeFormat {
         self.combine(&parts).map(|_| parts.offset)
     }
 
+    /// Returns the month's name in a text of this format.
+    pub fn month_name<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let parts = self.parts(text)?;
+        Some(parts.month).filter(|name| !name.is_empty())
+    }
+
+    /// Returns the weekday's name in a text of this format.
+    pub fn weekday_name<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let parts = self.parts(text)?;
+        Some(parts.weekday).filter(|name| !name.is_empty())
+    }
+
     fn parts<'t>(&self, text: &'t str) -> Option<Parts<'t>> {
         let text = text.trim();
         let rest = match self.kind {
@@ -88,6 +106,8 @@ impl TimeFormat {
         };
         let mut parts = Parts {
             values: [0; Part::COUNT],
+            month: "",
+            weekday: "",
             offset: "",
             rest,
             negative: rest.len() < text.len(),
@@ -109,13 +129,15 @@ impl TimeFormat {
                 parts.rest = rest;
             }
             Item::Name(part, names) => {
-                let found = names.iter().zip(0..).find_map(|(name, value)| {
-                    let rest = parts.rest.strip_prefix(name.as_str())?;
-                    Some((value, rest))
-                });
-                let (value, rest) = found?;
-                parts.set(*part, value + i64::from(*part == Part::Month));
+                let (value, length) = names.find(parts.rest)?;
+                let (name, rest) = parts.rest.split_at_checked(length)?;
+                parts.set(*part, value as i64 + i64::from(*part == Part::Month));
                 parts.rest = rest;
+                match part {
+                    Part::Month => parts.month = name,
+                    Part::Weekday => parts.weekday = name,
+                    _ => {}
+                }
             }
             Item::Fraction { dot, digits } => read_fraction(*dot, *digits, parts)?,
             Item::Offset(form) => {
@@ -211,7 +233,7 @@ impl TimeFormat {
 
 impl Reading {
     /// Returns the negative of a duration. Zero has none.
-    fn negative(self) -> Option<Self> {
+    pub(super) fn negative(self) -> Option<Self> {
         let has_fraction = self.nanos > 0;
         let second = 10u32.pow(NANO_DIGITS);
         (self.seconds > 0 || has_fraction).then(|| Self {

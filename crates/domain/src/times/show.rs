@@ -164,6 +164,15 @@ impl Display for Moment<'_> {
         if self.format.kind == KindForm::Duration && self.reading.seconds < 0 {
             out.write_char('-')?;
         }
+        if self.format.is_iso {
+            let value = |part| self.value(part, &parts);
+            return self
+                .format
+                .write_iso(out, value, parts.nanos, |out, item| match item {
+                    Item::Fraction { dot, digits } => fraction(out, *dot, *digits, parts.nanos),
+                    _ => Ok(()),
+                });
+        }
         for item in &self.format.items {
             match item {
                 Item::Text(text) => out.write_str(text)?,
@@ -178,8 +187,7 @@ impl Display for Moment<'_> {
                 }
                 Item::Name(part, names) => {
                     let value = self.value(*part, &parts) - i64::from(*part == Part::Month);
-                    let name = usize::try_from(value).ok().and_then(|v| names.get(v));
-                    out.write_str(name.map_or("", String::as_str))?;
+                    out.write_str(names.written(value))?;
                 }
                 Item::Fraction { dot, digits } => fraction(out, *dot, *digits, parts.nanos)?,
                 Item::Offset(_) => {

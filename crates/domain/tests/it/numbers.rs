@@ -292,6 +292,9 @@ fn words_are_values_with_their_own_groups() {
         reading.values[0].values,
         RawValues::Numbers(numbers.to_vec())
     );
+    let words = [(0, "neg"), (1, "<0.5"), (4, ">100")];
+    let words = words.map(|(record, word)| (record, word.to_owned()));
+    assert_eq!(reading.values[0].words, words.into());
     let written = write(&reading.table);
     assert_eq!(written[..3], ["neg", "<0.5", "0"]);
     let error = read(&schema, &["NEG"]).unwrap_err();

@@ -1,13 +1,13 @@
 //! Formats of dates, datetimes, times of day and durations: which texts they read and write.
 #![allow(clippy::unwrap_used)]
 
-use fhaim_domain::{DAY, FormatProblem, TimeFormat, TimeOptions, form::KindForm};
+use fhaim_domain::{DAY, FormatProblem, TimeFormat, TimeNames, TimeOptions, form::KindForm};
 use proptest::prelude::*;
 
 use KindForm::{Date, Datetime, Duration, Time};
 
 /// Formats of every kind, each with a text that it reads and writes.
-const FORMATS: [(&str, KindForm, &str); 52] = [
+const FORMATS: [(&str, KindForm, &str); 57] = [
     ("%Y-%m-%d", Date, "2024-02-29"),
     ("%Y.%m.%d", Date, "2024.02.29"),
     ("%d.%m.%Y", Date, "29.02.2024"),
@@ -72,6 +72,11 @@ const FORMATS: [(&str, KindForm, &str); 52] = [
     ("%-d days %H:%M:%S", Duration, "12 days 04:22:37"),
     ("PT%-HH%-MM", Duration, "PT36H5M"),
     ("%S", Duration, "4222"),
+    ("P[%-dD]T[%-HH][%-MM][%-SS]", Duration, "P1DT2H5S"),
+    ("P[%-dD]T[%-HH]", Duration, "-P3D"),
+    ("PT[%-HH][%-MM]", Duration, "PT36H"),
+    ("PT[%-MM][%-SS]", Duration, "PT0S"),
+    ("P[%-dD]", Duration, "P12D"),
 ];
 
 fn parse(format: &str, kind: KindForm) -> TimeFormat {
@@ -85,6 +90,7 @@ fn parse(format: &str, kind: KindForm) -> TimeFormat {
         first_year: Some(1930),
         midnight: false,
         offsets: offsets.map(str::to_owned).to_vec(),
+        ..TimeOptions::default()
     };
     TimeFormat::with_options(format, kind, options).unwrap()
 }
@@ -284,6 +290,110 @@ fn offset_of_a_text_is_found_without_a_list() {
 }
 
 #[test]
+fn iso_durations_are_read_in_any_shape_and_written_without_zeros() {
+    let hours = parse("PT[%-HH][%-MM][%-S%.fS]", Duration);
+    for (text, written) in [
+        ("PT5M", "PT5M"),
+        ("PT65M", "PT1H5M"),
+        ("P1DT2H", "PT26H"),
+        ("PT0H05M0S", "PT5M"),
+        ("-PT90S", "-PT1M30S"),
+        ("PT1.25S", "PT1.25S"),
+        ("P0D", "PT0S"),
+    ] {
+        let seconds = hours.read(text).unwrap();
+        if text != "PT1.25S" {
+            assert_eq!(hours.show(seconds).to_string(), written, "{text}");
+        }
+    }
+    let days = parse("P[%-dD]T[%-HH][%-MM]", Duration);
+    assert_eq!(days.show(93_900).to_string(), "P1DT2H5M");
+    assert_eq!(days.show(0).to_string(), "PT0M");
+    for other in [
+        "P",
+        "PT",
+        "P1DT",
+        "5M",
+        "PT5",
+        "P1M",
+        "P1W",
+        "PT5M3H",
+        "PT1H2H",
+        "PT5S",
+        "PT1.5M",
+        "PT1234567890M",
+        "PT-5M",
+        "-PT0M",
+        "pt5m",
+        "PT 5M",
+    ] {
+        assert_eq!(days.read(other), None, "{other}");
+    }
+    for format in [
+        "P[%-dD]T[%-MM]",
+        "P[%dD]",
+        "P[]",
+        "PT[%-HH",
+        "PT[%-MM][%-HH]",
+        "PT[%-HH]x",
+        "P[%-HH]",
+        "PT[%-H%.fH]",
+    ] {
+        let refused = TimeFormat::parse(format, Duration).unwrap_err();
+        assert!(
+            matches!(refused, FormatProblem::Iso | FormatProblem::Parts(_)),
+            "{format}: {refused}"
+        );
+    }
+}
+
+const GERMAN: &str = "Jan Feb März Apr Mai Juni Juli Aug Sept Okt Nov Dez";
+
+fn names(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
+}
+
+fn german(format: &str) -> Result<TimeFormat, FormatProblem> {
+    let spellings = format!("{GERMAN} {}", GERMAN.replace("Sept", "Sep"));
+    let options = TimeOptions {
+        months: Some(TimeNames::months(names(&spellings)).unwrap()),
+        weekdays: Some(TimeNames::weekdays(names("Mo Di Mi Do Fr Sa So")).unwrap()),
+        ..TimeOptions::default()
+    };
+    TimeFormat::with_options(format, Date, options)
+}
+
+#[test]
+fn own_names_are_read_and_written() {
+    let format = german("%a, %-d. %b %Y").unwrap();
+    let text = "Sa, 5. März 2022";
+    let seconds = format.read(text).unwrap();
+    assert_eq!(format.show(seconds).to_string(), text);
+    assert_eq!(format.month_name(text), Some("März"));
+    assert_eq!(format.weekday_name(text), Some("Sa"));
+    for other in ["Sat, 5. Mar 2022", "So, 5. März 2022", "sa, 5. märz 2022"] {
+        assert_eq!(format.read(other), None, "{other}");
+    }
+    let other = format.read("Mo, 5. Sep 2022").unwrap();
+    assert_eq!(format.show(other).to_string(), "Mo, 5. Sept 2022");
+    let capitals = german("%^b %Y").unwrap();
+    let seconds = capitals.read("MÄRZ 2022").unwrap();
+    assert_eq!(capitals.show(seconds).to_string(), "MÄRZ 2022");
+}
+
+#[test]
+fn names_that_run_into_the_next_text_are_rejected() {
+    for format in ["%bt %Y", "%b%a %d %Y"] {
+        assert_eq!(
+            german(format).unwrap_err(),
+            FormatProblem::Adjacent("a name"),
+            "{format}"
+        );
+    }
+    assert!(german("%b. %Y").is_ok());
+}
+
+#[test]
 fn formats_that_determine_no_value_are_rejected() {
     for (format, kind) in [
         ("%Y", Date),
@@ -435,7 +545,8 @@ proptest! {
         format in prop_oneof![texts(), formats()], text in texts(), kind in kinds(), seconds: i64,
         first_year in proptest::option::of(-100i64..11_000), midnight: bool,
     ) {
-        let options = TimeOptions { first_year, midnight, offsets: vec!["Z".to_owned(), format.clone()] };
+        let offsets = vec!["Z".to_owned(), format.clone()];
+        let options = TimeOptions { first_year, midnight, offsets, ..TimeOptions::default() };
         if let Ok(parsed) = TimeFormat::with_options(&format, kind, options) {
             let _ = parsed.read(&text);
             let _ = parsed.offset(&text);

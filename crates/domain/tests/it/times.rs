@@ -535,6 +535,8 @@ fn invalid_columns_are_rejected_with_the_cause() {
             .extend(more.as_object().unwrap().clone());
         all
     };
+    let months = words("Jan Feb Mär Apr Mai Jun Jul Aug Sep Okt Nov Dez");
+    let weekdays = words("Mo Di Mi Do Fr Sa So");
     for (columns, words) in [
         (
             with("date", "%d.%m.%y", json!({})),
@@ -633,6 +635,22 @@ fn invalid_columns_are_rejected_with_the_cause() {
             "`offsets` has no effect",
         ),
         (
+            with("date", iso, json!({"months": vec!["x"; 12]})),
+            "`months` must have 12 names from January on",
+        ),
+        (
+            with("date", iso, json!({"months": months})),
+            "`months` has no effect: `format` has no %b or %B",
+        ),
+        (
+            with(
+                "date",
+                "%d %b %Y",
+                json!({"months": months, "weekdays": weekdays}),
+            ),
+            "`weekdays` has no effect: `format` has no %a or %A",
+        ),
+        (
             with("date", iso, relative(json!({"relative_to": "a"}))),
             "`relative_to` is \"a\"",
         ),
@@ -714,4 +732,20 @@ fn invalid_columns_are_rejected_with_the_cause() {
         let known = words.split('|').any(|words| error.contains(words));
         assert!(known, "{columns}: {error}");
     }
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
+}
+
+#[test]
+fn months_with_own_names_round_trip() {
+    let months = words("janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc.");
+    let schema = parse(
+        &json!([{"name": "seen", "kind": "date", "format": "%-d %b %Y", "months": months,
+        "min": "2024-01-01", "max": "2024-12-31", "bins": 12, "digits": 31}]),
+    );
+    let csv = "seen\n1 févr. 2024\n31 déc. 2024\n15 mars 2024\n";
+    let table = read(&schema.unwrap(), csv).unwrap();
+    assert_eq!(write(&table, 1), csv);
 }

@@ -25,7 +25,7 @@ use crate::profile::{Profile, Seen};
 use crate::shape::Shape;
 
 pub(crate) use relate::relate;
-pub(crate) use time::FIRST_YEARS;
+pub(crate) use time::{FIRST_YEARS, last_year};
 
 /// A kind is chosen if at least this share of the cells have a value of it.
 const MAJORITY: f64 = 0.9;
@@ -35,6 +35,8 @@ pub(crate) struct Column<'a> {
     pub(crate) name: &'a str,
     pub(crate) profile: &'a Profile,
     pub(crate) options: &'a InferOptions,
+    /// The last four-digit year of the dates of the table, if it has such dates.
+    pub(crate) last_year: Option<i64>,
     /// The values, without missing ones.
     pub(crate) values: Values<'a>,
     /// Texts that stand for a missing value in addition to those of the options, the most frequent first.
@@ -93,6 +95,7 @@ impl<'a> Column<'a> {
             name,
             profile,
             options,
+            last_year: None,
             values,
             missing,
         }
@@ -182,10 +185,18 @@ impl Decided {
     }
 }
 
-/// Drafts a column.
-pub(crate) fn decide(name: &str, profile: &Profile, options: &InferOptions) -> Decided {
+/// Drafts a column of a table. `last_year` is the last four-digit year of the table's dates.
+pub(crate) fn decide(
+    name: &str,
+    profile: &Profile,
+    last_year: Option<i64>,
+    options: &InferOptions,
+) -> Decided {
     // Among numbers and dates, more texts stand for a missing value than among other texts.
-    let strict = Column::new(name, profile, options, is_marker);
+    let strict = Column {
+        last_year,
+        ..Column::new(name, profile, options, is_marker)
+    };
     let texts = Column::new(name, profile, options, is_clear_marker);
     let decided = match (options.code_books.get(name), options.kinds.get(name)) {
         (Some(book), _) => code_book(&texts, book),

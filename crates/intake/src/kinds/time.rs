@@ -3,22 +3,26 @@
 use std::collections::BTreeMap;
 
 use fhaim_domain::{
-    DAY, TimeFormat, TimeOptions, counted, date_from_days, days_from_date,
+    DAY, TimeFormat, TimeNames, TimeOptions, counted, date_from_days, days_from_date,
     form::{Bound, ColumnForm, KindForm, TimeUnit},
 };
 
 use super::{Column, Dated, Decided, bins, person};
 use crate::draft::{Exception, Flag, RecordUse};
-use crate::profile::{FormatUse, Seen};
+use crate::profile::{FormatUse, Profile, Seen};
 use crate::shape::Shape;
+use crate::times::names::{self, Chosen};
 
-/// Last year of two-digit years: of dates of birth, which are not in the future, and of other dates. The draft states
-/// the rule, and the holder can change it.
+/// Last year of two-digit years in a table without four-digit years: of dates of birth, which are not in the future, and
+/// of other dates. The draft states the rule, and the holder can change it.
 const LAST_BIRTH: i64 = 2030;
 const LAST_DATE: i64 = 2050;
 
 /// The first of the hundred years that two-digit years may stand for.
 pub(crate) const FIRST_YEARS: [i64; 2] = [LAST_BIRTH - 99, LAST_DATE - 99];
+
+/// Years that a table may end in.
+const LAST_YEARS: std::ops::RangeInclusive<i64> = 1900..=2100;
 
 /// A kind of date or time is chosen if at least this share of the cells have it. Texts in the form of a date are hardly
 /// anything else.
@@ -81,6 +85,10 @@ struct Fit<'a> {
     /// Different minutes of the hour, at most one more than [`MAX_MINUTES`].
     of_hour: std::collections::BTreeSet<i64>,
     others: Vec<(&'a str, Seen)>,
+    /// Sentences about the names of its months and weekdays.
+    named: Vec<String>,
+    /// What its two-digit years follow from, in words.
+    years_from: &'static str,
 }
 
 /// Drafts a column whose cells are dates or times, but for a few.
@@ -96,7 +104,7 @@ pub(super) fn decide(column: &Column<'_>) -> Option<Decided> {
         count >= majority * cells && is_clear && is_plausible(format) && !is_coded
     };
     let enough: Vec<&FormatUse> = formats.filter(enough).collect();
-    let best = best(&enough, column.name)?;
+    let best = best(&enough, column)?;
     let fit = Fit::of(column, best);
     (fit.cells as f64 >= majority * cells).then(|| fit.decided(column, &enough))
 }
@@ -105,12 +113,7 @@ pub(super) fn decide(column: &Column<'_>) -> Option<Decided> {
 pub(super) fn forced(kind: KindForm, column: &Column<'_>) -> Option<Decided> {
     let formats = column.profile.times.formats.iter();
     let of_kind: Vec<&FormatUse> = formats.filter(|format| format.kind == kind).collect();
-    // Of equals, the first is the likeliest.
-    let best = of_kind
-        .iter()
-        .copied()
-        .rev()
-        .max_by_key(|format| format.count)?;
+    let best = best(&of_kind, column)?;
     let fit = Fit::of(column, best);
     (fit.cells > 0).then(|| fit.decided(column, &of_kind))
 }
@@ -142,6 +145,7 @@ fn is_plausible(format: &FormatUse) -> bool {
             format.text.contains(':')
                 || format.text.contains("%p")
                 || format.text.starts_with("PT")
+                || format.text.starts_with("P[")
                 || (format.text.starts_with("P%") && format.text.contains("DT"))
         }
         _ => {
@@ -175,25 +179,44 @@ fn months(first: i64, last: i64) -> i64 {
 }
 
 /// Returns the format that reads the most cells. Of equals, the first is the likeliest.
-fn best<'f>(formats: &[&'f FormatUse], name: &str) -> Option<&'f FormatUse> {
+fn best<'f>(formats: &[&'f FormatUse], column: &Column<'_>) -> Option<&'f FormatUse> {
     let most = formats.iter().map(|format| format.count).max()?;
-    let mut best = formats
-        .iter()
-        .copied()
-        .filter(|format| format.count == most);
-    let first = best.next()?;
+    let best = || {
+        let formats = formats.iter().copied();
+        formats.filter(|format| format.count == most)
+    };
+    let first = best().next()?;
     if !matches!(first.kind, KindForm::Time | KindForm::Duration) {
         return Some(first);
     }
-    let wanted = if is_duration(first, name) {
+    let wanted = if is_duration(first, column.name) {
         KindForm::Duration
     } else {
         KindForm::Time
     };
-    let all = std::iter::once(first).chain(best);
-    all.into_iter()
-        .find(|format| format.kind == wanted)
-        .or(Some(first))
+    let all: Vec<&FormatUse> = best().filter(|format| format.kind == wanted).collect();
+    match all.first() {
+        Some(one) if one.text.starts_with('P') => usual(&all, column),
+        one => one.copied().or(Some(first)),
+    }
+}
+
+/// Returns the format that writes the most cells as they are. Of equals, it is the first.
+fn usual<'f>(formats: &[&'f FormatUse], column: &Column<'_>) -> Option<&'f FormatUse> {
+    let cells = |format: &FormatUse| -> u64 {
+        let is_kept = |text: &str| {
+            let value = format.format.read(text);
+            value.is_some_and(|value| format.format.show(value).to_string() == text.trim())
+        };
+        let kept = column.values.iter().filter(|(text, _)| is_kept(text));
+        kept.map(|(_, seen)| seen.count).sum()
+    };
+    // The last of several maxima is the first format.
+    formats
+        .iter()
+        .rev()
+        .copied()
+        .max_by_key(|format| cells(format))
 }
 
 /// Whether texts such as 4:22:37 are durations and no times of day.
@@ -207,7 +230,7 @@ fn is_duration(format: &FormatUse, name: &str) -> bool {
         .any(|word| DURATIONS.contains(&word.as_str()));
     let short =
         format.max < 13 * 3_600 && format.text.contains("%-H") && format.text.contains("%S");
-    named || short || format.max > DAY
+    named || short || format.text.starts_with('P') || format.max > DAY
 }
 
 /// Whether a column's name says that it has dates of birth.
@@ -230,7 +253,7 @@ impl<'a> Fit<'a> {
     fn of(column: &Column<'a>, used: &'a FormatUse) -> Self {
         let mut options = TimeOptions::default();
         if used.text.contains("%y") {
-            options.first_year = Some(first_year(column));
+            options.first_year = Some(first_year(column, used));
         }
         let dated = matches!(used.kind, KindForm::Date | KindForm::Datetime);
         options.midnight = used.kind != KindForm::Date
@@ -244,6 +267,13 @@ impl<'a> Fit<'a> {
                 offsets => options.offsets = offsets.to_vec(),
             }
         }
+        let named = name_parts(column, used, &mut text, &mut options);
+        let years_from = match options.first_year {
+            Some(first) if !FIRST_YEARS.contains(&first) => {
+                ", because the table's other dates end then"
+            }
+            _ => "",
+        };
         let parsed = TimeFormat::with_options(&text, used.kind, options.clone());
         let mut fit = Self {
             kind: used.kind,
@@ -257,6 +287,8 @@ impl<'a> Fit<'a> {
             hours: true,
             of_hour: std::collections::BTreeSet::new(),
             others: Vec::new(),
+            named,
+            years_from,
         };
         for (text, seen) in column.values.iter() {
             match fit.format.read(text) {
@@ -313,6 +345,8 @@ impl<'a> Fit<'a> {
         form.first_year = self.options.first_year;
         form.midnight = self.options.midnight.then(|| "24:00".to_owned());
         form.offsets = Some(self.options.offsets.clone()).filter(|offsets| !offsets.is_empty());
+        form.months = self.options.months.as_ref().map(TimeNames::list);
+        form.weekdays = self.options.weekdays.as_ref().map(TimeNames::list);
         let taken = match self.kind {
             KindForm::Date | KindForm::Datetime => self.days(&mut form, column),
             KindForm::Time => time_of_day(&mut form, &self),
@@ -368,6 +402,7 @@ impl<'a> Fit<'a> {
                 self.options.offsets.join(", ")
             ));
         }
+        notes.extend(self.named.iter().cloned());
         if self.options.midnight {
             notes.push("midnight is written as 24:00 of the day before".to_owned());
         }
@@ -474,8 +509,9 @@ impl<'a> Fit<'a> {
         }
         if let Some(first) = self.options.first_year {
             questions.push(format!(
-                "two-digit years stand for {first} to {}: if that is wrong, change `first_year`",
-                first + 99
+                "two-digit years stand for {first} to {}{}: if that is wrong, change `first_year`",
+                first + 99,
+                self.years_from
             ));
         }
         questions
@@ -595,10 +631,7 @@ impl<'a> Fit<'a> {
 
     /// Fills in the bins of durations.
     fn durations(&self, form: &mut ColumnForm, column: &Column<'_>) -> RecordUse {
-        let unit = match self.format.grain() {
-            grain if grain >= 60 => 60,
-            _ => 1,
-        };
+        let unit = self.format.grain().max(1);
         let mut steps: BTreeMap<i64, u64> = BTreeMap::new();
         for (&seconds, &count) in &self.steps {
             *steps.entry(seconds.div_euclid(unit)).or_default() += count;
@@ -606,7 +639,11 @@ impl<'a> Fit<'a> {
         let bound = |step: i64| Bound::Text(duration_text(step * unit));
         let binning = bins::Binning {
             bins: column.options.bins,
-            shared_by: column.options.shared_by,
+            // In a column with fractions, no whole second is special.
+            shared_by: match self.text.contains('f') {
+                true => u64::MAX,
+                false => column.options.shared_by,
+            },
             bound: &bound,
         };
         bins::fill(form, &steps, &binning);
@@ -614,12 +651,101 @@ impl<'a> Fit<'a> {
     }
 }
 
-/// Returns the first of the hundred years that two-digit years stand for.
-fn first_year(column: &Column<'_>) -> i64 {
-    match is_birth(column.name) {
-        true => FIRST_YEARS[0],
-        false => FIRST_YEARS[1],
+/// Chooses the letters and lists for the names of months and weekdays that a column has. Returns sentences about them.
+fn name_parts(
+    column: &Column<'_>,
+    used: &FormatUse,
+    text: &mut String,
+    options: &mut TimeOptions,
+) -> Vec<String> {
+    let count = |name: &dyn Fn(&'_ str) -> Option<String>| {
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for (text, seen) in column.values.iter() {
+            if let Some(name) = name(text) {
+                *counts.entry(name).or_default() += seen.count;
+            }
+        }
+        counts
+    };
+    let mut named = Vec::new();
+    if text.contains("%b") {
+        let counts = count(&|text| used.format.month_name(text).map(str::to_owned));
+        let chosen = names::months().choose(&counts);
+        options.months = written(text, "%b", "months", chosen, &mut named)
+            .and_then(|names| TimeNames::months(names).ok());
     }
+    if text.contains("%a") {
+        let counts = count(&|text| used.format.weekday_name(text).map(str::to_owned));
+        let chosen = names::weekdays().choose(&counts);
+        options.weekdays = written(text, "%a", "weekdays", chosen, &mut named)
+            .and_then(|names| TimeNames::weekdays(names).ok());
+    }
+    named
+}
+
+/// Writes the letters of chosen names into a format, and returns the names if the schema must list them.
+fn written(
+    text: &mut String,
+    letters: &str,
+    what: &str,
+    chosen: Option<Chosen>,
+    named: &mut Vec<String>,
+) -> Option<Vec<String>> {
+    let chosen = chosen?;
+    *text = text.replace(letters, chosen.letters);
+    if chosen.names.is_some() {
+        named.push(format!(
+            "its {what} have {} names (`{what}`)",
+            chosen.language
+        ));
+    }
+    chosen.names
+}
+
+/// Returns the first of the hundred years that two-digit years stand for.
+///
+/// It is a constant, unless a birth would then be after the last date of the table.
+fn first_year(column: &Column<'_>, used: &FormatUse) -> i64 {
+    let usual = match is_birth(column.name) {
+        true => FIRST_YEARS[0],
+        false => return FIRST_YEARS[1],
+    };
+    let Some(last) = column.last_year else {
+        return usual;
+    };
+    let texts = column
+        .values
+        .iter()
+        .filter_map(|(text, _)| used.format.read(text));
+    let days = texts.map(|moment| moment.div_euclid(DAY));
+    let mut days = days.chain(used.values.weighted().map(|(day, _)| day as i64));
+    let is_later = |day: i64| {
+        let year = date_from_days(day).map_or(usual, |date| date.0);
+        usual + (year - usual).rem_euclid(100) > last
+    };
+    match days.any(is_later) {
+        true => last - 99,
+        false => usual,
+    }
+}
+
+/// Returns the last four-digit year of a column of dates. Years of dates that stand for no date do not count.
+pub(crate) fn last_year(profile: &Profile) -> Option<i64> {
+    let is_dated = |format: &&FormatUse| {
+        let enough = format.count as f64 >= MAJORITY * profile.present.max(1) as f64;
+        enough && format.text.contains("%Y") && !is_compact(&format.text) && is_plausible(format)
+    };
+    let format = profile.times.formats.iter().find(is_dated)?;
+    let texts = profile.texts.in_order().into_iter();
+    let moments = texts.filter_map(|(text, _)| format.format.read(text));
+    let summary = format.values.weighted().map(|(day, _)| day as i64 * DAY);
+    let years = moments
+        .chain(summary)
+        .filter_map(|moment| date_from_days(moment.div_euclid(DAY)));
+    years
+        .map(|date| date.0)
+        .filter(|year| LAST_YEARS.contains(year))
+        .max()
 }
 
 /// Replaces the letters of an offset by the offset.

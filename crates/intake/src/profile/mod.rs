@@ -10,6 +10,7 @@ mod times;
 use fhaim_domain::{TimeFormat, TimeOptions, form::KindForm};
 
 use crate::kinds::FIRST_YEARS;
+use crate::times::candidates::reading_options;
 
 pub(crate) use cell::Cell;
 pub(crate) use numbers::{Mark, Numbers, Read};
@@ -45,8 +46,7 @@ impl LikelyDates {
         let with = |first_year: i64| {
             let options = TimeOptions {
                 first_year: Some(first_year),
-                midnight: true,
-                offsets: Vec::new(),
+                ..reading_options()
             };
             let format = TimeFormat::with_options(&used.text, used.kind, options).ok()?;
             Some(Self {

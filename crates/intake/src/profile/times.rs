@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use fhaim_domain::{DAY, TimeFormat, TimeOptions, form::KindForm};
+use fhaim_domain::{DAY, TimeFormat, form::KindForm};
 
 use super::quantiles::Quantiles;
 use crate::shape::Shape;
-use crate::times::candidates::candidate_formats;
+use crate::times::candidates::{candidate_formats, reading_options};
 
 /// Maximum number of shapes and formats of a column. Columns of dates have few.
 const MAX_SHAPES: usize = 64;
@@ -15,9 +15,6 @@ const MAX_FORMATS: usize = 64;
 /// How often the formats of a shape are looked for. A text shows only the formats that read it, and 31/08/2024 does not
 /// show that 08/31/2024 is possible.
 const MAX_LOOKS: u32 = 8;
-
-/// First of the hundred years that two-digit years stand for while a column is read. The draft decides it later.
-pub(crate) const FIRST_YEAR: i64 = 1950;
 
 /// A format, and the texts that it reads.
 #[derive(Debug)]
@@ -133,12 +130,7 @@ fn known(formats: &mut Vec<FormatUse>, text: &str, kind: KindForm) -> Option<usi
     if formats.len() >= MAX_FORMATS {
         return None;
     }
-    let options = TimeOptions {
-        first_year: Some(FIRST_YEAR),
-        midnight: true,
-        offsets: Vec::new(),
-    };
-    let format = TimeFormat::with_options(text, kind, options).ok()?;
+    let format = TimeFormat::with_options(text, kind, reading_options()).ok()?;
     formats.push(FormatUse {
         text: text.to_owned(),
         kind,

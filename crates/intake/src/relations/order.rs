@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fhaim_domain::{
-    Constraint, DAY, TimeFormat, TimeOptions,
+    Constraint, DAY, TimeFormat, TimeNames, TimeOptions,
     form::{Bound, ColumnForm, KindForm},
 };
 
@@ -318,6 +318,14 @@ pub(super) fn reads_alike(format: &TimeFormat, form: &ColumnForm, profile: &Prof
         first_year: form.first_year,
         midnight: form.midnight.is_some(),
         offsets: form.offsets.clone().unwrap_or_default(),
+        months: form
+            .months
+            .clone()
+            .and_then(|names| TimeNames::months(names).ok()),
+        weekdays: form
+            .weekdays
+            .clone()
+            .and_then(|names| TimeNames::weekdays(names).ok()),
     };
     let text = form.format.as_deref().unwrap_or("%Y-%m-%d");
     let Ok(drafted) = TimeFormat::with_options(text, form.kind, options) else {

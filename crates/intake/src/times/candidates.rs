@@ -7,6 +7,8 @@ use std::collections::HashSet;
 
 use fhaim_domain::{TimeFormat, TimeOptions, form::KindForm};
 
+use super::names::{months, weekdays};
+
 /// Texts with more bytes are no dates.
 const MAX_TEXT: usize = 48;
 
@@ -21,7 +23,9 @@ const MARKS: &str = " -/.,:_";
 const MAX_MARKS: usize = 3;
 
 /// Words that may follow a part of a date or time of day, and stand for themselves.
-const WORDS: [&str; 6] = ["T", "Z", "h", "Uhr", "at", "um"];
+const WORDS: [&str; 12] = [
+    "T", "Z", "h", "Uhr", "at", "um", "de", "del", "à", "às", "om", "alle",
+];
 
 /// Words that name a part of a duration.
 const UNITS: [(Part, &[&str]); 4] = [
@@ -36,6 +40,9 @@ const UNITS: [(Part, &[&str]); 4] = [
         &["seconds", "second", "secs", "sec", "s", "S", "Sek"],
     ),
 ];
+
+/// First of the hundred years that two-digit years stand for while a column is read.
+const FIRST_YEAR: i64 = 1950;
 
 /// A part of a date, time or duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,18 +86,22 @@ struct Search<'t> {
     found: Vec<(Rank, String)>,
 }
 
-/// Returns settings with which 24:00 and any offset are read. The first year only decides the
-/// century of two-digit years.
-fn reading_options() -> TimeOptions {
+/// Returns settings with which 24:00, any offset, and names of months and weekdays in all known languages are read.
+/// The draft decides the names and the century of two-digit years.
+pub(crate) fn reading_options() -> TimeOptions {
     TimeOptions {
-        first_year: Some(1950),
+        first_year: Some(FIRST_YEAR),
         midnight: true,
         offsets: Vec::new(),
+        months: months().names.clone(),
+        weekdays: weekdays().names.clone(),
     }
 }
 
 /// Returns all formats that read `text` and whose numbers are as wide as its numbers, with their
 /// kinds. A number with two digits or more may have leading zeros (`%d`) or not (`%-d`).
+///
+/// The letters `%b` and `%a` stand for names of months and weekdays in any known language and form.
 ///
 /// Of formats that read all texts of a column, the first is the likeliest: dates come before times
 /// and durations, numbers with leading zeros before those without, and days before months. Digits
@@ -100,8 +111,12 @@ pub(crate) fn candidate_formats(text: &str) -> Vec<(String, KindForm)> {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let numbers = text.split(|letter: char| !letter.is_ascii_digit());
     let numbers = numbers.filter(|number| !number.is_empty()).count();
-    if text.len() > MAX_TEXT || digits < 2 || numbers > MAX_NUMBERS {
+    if text.len() > MAX_TEXT || numbers > MAX_NUMBERS {
         return Vec::new();
+    }
+    let iso = || iso_durations(text).map(|format| (format, KindForm::Duration));
+    if digits < 2 {
+        return iso().collect();
     }
     let kinds = [
         KindForm::Date,
@@ -113,7 +128,37 @@ pub(crate) fn candidate_formats(text: &str) -> Vec<(String, KindForm)> {
         let formats = Search::new(text, kind).formats();
         formats.into_iter().map(move |format| (format, kind))
     };
-    kinds.into_iter().flat_map(of_kind).collect()
+    kinds.into_iter().flat_map(of_kind).chain(iso()).collect()
+}
+
+/// Returns the formats of ISO 8601 in which parts may be left out, if they read `text`. They differ in their largest
+/// and smallest part.
+fn iso_durations(text: &str) -> impl Iterator<Item = String> {
+    const PARTS: [&str; 5] = ["[%-dD]", "[%-HH]", "[%-MM]", "[%-SS]", "[%-S%.fS]"];
+    let positive = text.strip_prefix('-').unwrap_or(text);
+    let first = if positive.starts_with('P') {
+        0..4
+    } else {
+        0..0
+    };
+    // A column without days has none in its format.
+    let ranges = first
+        .rev()
+        .flat_map(|first| (first..5).map(move |last| (first, last)));
+    let formats = ranges.map(|(first, last)| {
+        let parts = (first..=last).filter(|&part| part == last || part != 3 || last < 4);
+        let days = if first == 0 { PARTS[0] } else { "" };
+        let clock: String = parts
+            .filter(|&part| part > 0)
+            .map(|part| PARTS[part])
+            .collect();
+        let mark = if clock.is_empty() { "" } else { "T" };
+        format!("P{days}{mark}{clock}")
+    });
+    formats.filter(move |format| {
+        let format = TimeFormat::parse(format, KindForm::Duration);
+        format.is_ok_and(|format| format.read(text).is_some())
+    })
 }
 
 impl Path {
@@ -357,7 +402,7 @@ impl<'t> Search<'t> {
     /// Tries days and hours that may have a blank in place of a leading zero. They occur next to
     /// names of months.
     fn extend_by_blank(&mut self, path: &Path) {
-        let named = path.format.contains(['b', 'B']) && path.format.ends_with(' ');
+        let named = path.format.contains('b') && path.format.ends_with(' ');
         for (part, letters) in [(Part::Day, "%e"), (Part::Hour, "%k"), (Part::Hour, "%l")] {
             if named && self.allows(path, part) {
                 self.extend(&path.with_part(part, letters, 2));
@@ -367,18 +412,31 @@ impl<'t> Search<'t> {
 
     /// Tries names of months, weekdays and halves of the day, zones, and known words.
     fn extend_by_word(&mut self, path: &Path, word: &str) {
-        const NAMES: [(Part, [&str; 6]); 3] = [
-            (Part::Month, ["%b", "%^b", "%#b", "%B", "%^B", "%#B"]),
-            (Part::Weekday, ["%a", "%^a", "%#a", "%A", "%^A", "%#A"]),
-            (Part::Half, ["%p", "%P", "", "", "", ""]),
-        ];
-        for (part, all) in NAMES {
-            let known = all
-                .into_iter()
-                .filter(|letters| is_name(part, letters, word));
-            if self.allows(path, part) {
-                known.for_each(|letters| self.extend(&path.with_part(part, letters, word.len())));
+        let rest = self.rest(path);
+        let found = [
+            (Part::Month, "%b", &self.options.months),
+            (Part::Weekday, "%a", &self.options.weekdays),
+        ]
+        .map(|(part, letters, names)| {
+            let found = names.as_ref().and_then(|names| names.find(rest));
+            (part, letters, found.map(|(_, length)| length))
+        });
+        for (part, letters, length) in found {
+            if let Some(length) = length
+                && self.allows(path, part)
+            {
+                self.extend(&path.with_part(part, letters, length));
             }
+        }
+        let half = match word {
+            "AM" | "PM" => Some("%p"),
+            "am" | "pm" => Some("%P"),
+            _ => None,
+        };
+        if let Some(letters) = half
+            && self.allows(path, Part::Half)
+        {
+            self.extend(&path.with_part(Part::Half, letters, word.len()));
         }
         if WORDS.contains(&word) && !path.parts.is_empty() {
             self.extend(&path.with(word, word.len()));
@@ -486,33 +544,6 @@ impl<'t> Search<'t> {
     }
 }
 
-/// Whether a word is one of the names that letters stand for.
-fn is_name(part: Part, letters: &str, word: &str) -> bool {
-    let (format, kind, texts) = match part {
-        Part::Month => (
-            format!("{letters} %Y"),
-            KindForm::Date,
-            vec![format!("{word} 2024")],
-        ),
-        Part::Weekday => {
-            let days = (1..=7).map(|day| format!("{word} {day:02}.01.2024"));
-            (
-                format!("{letters} %d.%m.%Y"),
-                KindForm::Date,
-                days.collect(),
-            )
-        }
-        Part::Half => (
-            format!("%I {letters}"),
-            KindForm::Time,
-            vec![format!("01 {word}")],
-        ),
-        _ => return false,
-    };
-    let format = TimeFormat::parse(&format, kind);
-    format.is_ok_and(|format| texts.iter().any(|text| format.read(text).is_some()))
-}
-
 /// Whether the rest of a text is midnight, which tables of dates may have after every date.
 fn is_zero_clock(rest: &str) -> bool {
     let Some(clock) = rest.strip_prefix([' ', 'T']) else {
@@ -560,16 +591,26 @@ mod tests {
             ("2024-05", "%Y-%m", Date),
             ("05/2024", "%m/%Y", Date),
             ("May 2024", "%b %Y", Date),
-            ("March 2024", "%B %Y", Date),
-            ("18-MAY-2022", "%d-%^b-%Y", Date),
-            ("18MAY2022", "%d%^b%Y", Date),
+            ("March 2024", "%b %Y", Date),
+            ("18-MAY-2022", "%d-%b-%Y", Date),
+            ("18MAY2022", "%d%b%Y", Date),
             ("19 Sep 2022", "%d %b %Y", Date),
-            ("19-sep-22", "%d-%#b-%y", Date),
-            ("5. March 2021", "%-d. %B %Y", Date),
-            ("March 5, 2021", "%B %-d, %Y", Date),
-            ("MARCH 15, 2021", "%^B %d, %Y", Date),
+            ("19-sep-22", "%d-%b-%y", Date),
+            ("5. March 2021", "%-d. %b %Y", Date),
+            ("March 5, 2021", "%b %-d, %Y", Date),
+            ("MARCH 15, 2021", "%b %d, %Y", Date),
             ("Mon, 05 Sep 2022", "%a, %d %b %Y", Date),
-            ("Monday, September 5, 2022", "%A, %B %-d, %Y", Date),
+            ("Monday, September 5, 2022", "%a, %b %-d, %Y", Date),
+            ("5. März 2021", "%-d. %b %Y", Date),
+            ("05-MRZ-21", "%d-%b-%y", Date),
+            ("So., 5. Sept. 2021", "%a, %-d. %b %Y", Date),
+            ("5 févr. 2021", "%-d %b %Y", Date),
+            ("5 de enero de 2021", "%-d de %b de %Y", Date),
+            (
+                "terça-feira, 5 de janeiro de 2021",
+                "%a, %-d de %b de %Y",
+                Date,
+            ),
             ("2024-01-31 00:00:00", "%Y-%m-%d 00:00:00", Date),
             ("2024-01-31T23:09:02", "%Y-%m-%dT%H:%M:%S", Datetime),
             ("2024-01-31T23:09:02Z", "%Y-%m-%dT%H:%M:%SZ", Datetime),
@@ -676,7 +717,7 @@ mod tests {
         );
         assert_eq!(formats("4:22:37", Duration), ["%-H:%M:%S", "%-H:%M:%S%.f"]);
         let month = formats("May 2024", Date);
-        assert_eq!(month, ["%b %Y", "%B %Y"]);
+        assert_eq!(month, ["%b %Y"]);
         let zulu = formats("2024-01-31T23:09:02Z", Datetime);
         for format in [
             "%Y-%m-%dT%H:%M:%SZ",
@@ -696,9 +737,28 @@ mod tests {
     }
 
     #[test]
+    fn iso_durations_have_formats_with_parts_that_may_be_left_out() {
+        let found = formats("PT1H5M", Duration);
+        for format in [
+            "PT%-HH%-MM",
+            "PT[%-MM]",
+            "PT[%-HH][%-MM]",
+            "P[%-dD]T[%-HH][%-MM][%-SS]",
+        ] {
+            assert!(
+                found.iter().any(|found| found == format),
+                "{format}: {found:?}"
+            );
+        }
+        assert!(formats("PT5S", Duration).contains(&"PT[%-MM][%-SS]".to_owned()));
+        assert!(formats("P30D", Duration).contains(&"P[%-dD]".to_owned()));
+    }
+
+    #[test]
     fn a_text_has_few_formats() {
         for (text, most) in [
             ("2024-01-31", 2),
+            ("P1DT1H", 16),
             ("10/11/2022 10:05:06 PM", 32),
             ("10/11/12 10:05:06.123", 64),
             ("Mon Jan 15 10:05:06 UTC 2024", 18),

@@ -1,9 +1,10 @@
 //! Drafts of schemas.
 #![allow(clippy::unwrap_used)]
 
-use fhaim_domain::{ReadOptions, read_csv};
+use fhaim_domain::{ReadOptions, WriteOptions, form::KindForm, read_csv, write_csv};
 use fhaim_intake::{Draft, Flag, InferOptions, Note, infer_schema};
 use proptest::prelude::*;
+use rand_chacha::rand_core::SeedableRng;
 use serde_json::{Value as Json, json};
 
 fn infer(csv: &str, options: &InferOptions) -> Result<Draft, String> {
@@ -163,9 +164,7 @@ fn chosen_durations_keep_their_form() {
     };
     let cells: Vec<String> = (0..400).map(cell).collect();
     let mut options = options();
-    options
-        .kinds
-        .insert("value".to_owned(), fhaim_domain::form::KindForm::Duration);
+    options.kinds.insert("value".to_owned(), KindForm::Duration);
     let column = drafted_column(&cells, &options);
     assert_eq!(column["format"], "%-d days %H:%M:%S");
 }
@@ -252,4 +251,219 @@ fn few_long_decimals_do_not_set_the_number_style() {
     let draft = infer(&format!("x\n{many}"), &options()).unwrap();
     let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
     assert_eq!(written["columns"][0]["decimals"], 9, "{written}");
+}
+
+/// A table of dates from January 2020 on, with a time format such as "{d}. {m} {y}".
+fn dates_of(form: &str, months: &str) -> String {
+    let months: Vec<&str> = months.split(' ').collect();
+    let date = |row: usize| {
+        let text = form.replace("{d}", &(1 + row * 7 % 28).to_string());
+        let text = text.replace("{0d}", &format!("{:02}", 1 + row * 7 % 28));
+        let text = text.replace("{m}", months[row * 5 % 12]);
+        format!(
+            "\"{}\"\n",
+            text.replace("{y}", &(2020 + row % 3).to_string())
+        )
+    };
+    format!("seen\n{}", (0..300).map(date).collect::<String>())
+}
+
+#[test]
+fn month_names_of_other_languages_are_dates() {
+    for (form, months, format) in [
+        (
+            "{d}. {m} {y}",
+            "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+            "%-d. %B %Y",
+        ),
+        (
+            "{d}. {m} {y}",
+            "Jan. Feb. März Apr. Mai Juni Juli Aug. Sept. Okt. Nov. Dez.",
+            "%-d. %b %Y",
+        ),
+        (
+            "{0d}-{m}-{y}",
+            "JAN FEB MRZ APR MAI JUN JUL AUG SEP OKT NOV DEZ",
+            "%d-%b-%Y",
+        ),
+        (
+            "{m} {y}",
+            "Jan Feb Mär Apr Mai Jun Jul Aug Sep Okt Nov Dez",
+            "%b %Y",
+        ),
+        (
+            "{d} {m} {y}",
+            "janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc.",
+            "%-d %b %Y",
+        ),
+        (
+            "{d} de {m} de {y}",
+            "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+            "%-d de %B de %Y",
+        ),
+        (
+            "{0d}-{m}-{y}",
+            "ene feb mar abr may jun jul ago sept oct nov dic",
+            "%d-%b-%Y",
+        ),
+        (
+            "{d} {m} {y}",
+            "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+            "%-d %B %Y",
+        ),
+        (
+            "{d} {m} {y}",
+            "jan feb mrt apr mei jun jul aug sep okt nov dec",
+            "%-d %b %Y",
+        ),
+        (
+            "{0d}/{m}./{y}",
+            "Jan Fev Mar Abr Mai Jun Jul Ago Set Out Nov Dez",
+            "%d/%b/%Y",
+        ),
+        (
+            "{m} {d}, {y}",
+            "Jan. Feb. Mar. Apr. May June July Aug. Sept. Oct. Nov. Dec.",
+            "%b %-d, %Y",
+        ),
+    ] {
+        let csv = dates_of(form, months);
+        let draft = infer(&csv, &options()).unwrap();
+        let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
+        let column = &written["columns"][0];
+        assert_eq!(
+            (&column["kind"], &column["format"]),
+            (&json!("date"), &json!(format)),
+            "{months}"
+        );
+        let names: Vec<&str> = months.split(' ').collect();
+        let listed = column["months"].as_array().unwrap();
+        let plain = |name: &Json| name.as_str().unwrap().trim_end_matches('.').to_owned();
+        let listed: Vec<String> = listed.iter().map(plain).collect();
+        assert_eq!(
+            listed,
+            names
+                .iter()
+                .map(|name| name.trim_end_matches('.'))
+                .collect::<Vec<_>>()
+        );
+        assert_eq!(column["nullable"], Json::Null, "{months}");
+        assert_eq!(
+            rewritten(draft.schema, &csv),
+            csv.replace('"', ""),
+            "{months}"
+        );
+    }
+}
+
+/// The records of a table whose synthetic copy has all days, in the form in which it is written.
+fn rewritten(schema: fhaim_domain::Schema, csv: &str) -> String {
+    let table = read_csv(schema, csv.as_bytes(), &ReadOptions::new("t.csv"))
+        .unwrap()
+        .table;
+    let mut written = Vec::new();
+    let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+    write_csv(&table, &mut written, &mut rng, &WriteOptions::new("o.csv")).unwrap();
+    String::from_utf8(written).unwrap().replace('"', "")
+}
+
+#[test]
+fn rare_spellings_of_months_are_read() {
+    let csv = dates_of(
+        "{d} {m} {y}",
+        "Jan Feb Mrz Apr Mai Jun Jul Aug Sep Okt Nov Dez",
+    )
+    .replacen("Sep ", "Sept ", 2);
+    let draft = infer(&csv, &options()).unwrap();
+    let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
+    let months = written["columns"][0]["months"].as_array().unwrap();
+    assert_eq!(months.len(), 24);
+    assert_eq!(
+        (&months[8], written["columns"][0]["nullable"].as_bool()),
+        (&json!("Sep"), None)
+    );
+    assert!(read_csv(draft.schema, csv.as_bytes(), &ReadOptions::new("t.csv")).is_ok());
+}
+
+#[test]
+fn iso_durations_of_several_shapes_are_durations() {
+    for (texts, format) in [
+        (
+            &["PT5M", "PT1H5M", "PT45S", "PT3H", "PT12M30S"][..],
+            "PT[%-HH][%-MM][%-SS]",
+        ),
+        (
+            &["PT5M", "PT1H5M", "P1DT2H", "P2D", "PT36H"],
+            "P[%-dD]T[%-HH][%-MM]",
+        ),
+        (
+            &["PT5M", "PT31H5M", "P1DT2H", "PT50H", "PT36H"],
+            "PT[%-HH][%-MM]",
+        ),
+        (&["PT5M", "PT90M", "PT12M", "PT700M", "PT1M"], "PT[%-MM]"),
+        (
+            &["PT1.5S", "PT2S", "PT1M2S", "PT3.25S", "PT9S"],
+            "PT[%-MM][%-S%.fS]",
+        ),
+        (&["P1D", "P30D", "P14D", "P7D", "P90D"], "P[%-dD]"),
+    ] {
+        let rows: String = (0..300)
+            .map(|row| format!("{}\n", texts[row * 7 % 5]))
+            .collect();
+        let csv = format!("watched\n{rows}");
+        let options = InferOptions {
+            kinds: [("watched".to_owned(), KindForm::Duration)].into(),
+            ..options()
+        };
+        let draft = infer(&csv, &options).unwrap();
+        let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
+        let column = &written["columns"][0];
+        assert_eq!(
+            (&column["kind"], &column["format"]),
+            (&json!("duration"), &json!(format)),
+            "{column}"
+        );
+        assert_eq!(column["nullable"], Json::Null, "{column}");
+        let automatic = infer(&csv, &self::options()).unwrap();
+        assert_eq!(automatic.columns[0].kind, "duration", "{texts:?}");
+        assert!(
+            rewritten(draft.schema, &csv)
+                .lines()
+                .skip(1)
+                .all(|line| line.starts_with('P'))
+        );
+    }
+}
+
+#[test]
+fn two_digit_years_of_birth_end_with_the_dates_of_the_table() {
+    let table = |years: i32, seen: fn(i32) -> String| {
+        let row = |row: i32| {
+            let (day, month) = (1 + row % 28, 1 + row % 12);
+            format!("{day:02}/{month:02}/{:02},{}\n", row % years, seen(row))
+        };
+        format!("born,seen\n{}", (0..300).map(row).collect::<String>())
+    };
+    let to_2024 = |row: i32| format!("{}-03-{:02}", 2024 - row % 5, 1 + row % 28);
+    let to_1998 = |row: i32| format!("{:02}/03/{}", 1 + row % 28, 1998 - row % 5);
+    let undated = |row: i32| format!("x{}", row % 5);
+    for (csv, first, says) in [
+        (
+            table(100, to_2024),
+            1925,
+            "1925 to 2024, because the table's other dates end then",
+        ),
+        (table(100, to_1998), 1899, "1899 to 1998, because"),
+        (table(20, to_2024), 1931, "1931 to 2030: if"),
+        (table(100, undated), 1931, "1931 to 2030: if"),
+    ] {
+        let draft = infer(&csv, &options()).unwrap();
+        let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
+        assert_eq!(written["columns"][0]["first_year"], first, "{csv:.60}");
+        let questions = &draft.columns[0].questions;
+        assert!(
+            questions.iter().any(|question| question.contains(says)),
+            "{questions:?}"
+        );
+    }
 }

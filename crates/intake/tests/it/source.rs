@@ -343,6 +343,30 @@ fn footers_are_refused_with_their_row() {
 }
 
 #[test]
+fn last_row_with_a_total_in_each_column_is_refused() {
+    for last in ["Total;12.5;3", "Summe;12.5;", "Gesamt;;", "insgesamt:;;3"] {
+        let seen = see(&format!(
+            "ward;dose;days\nnorth;10;1\nsouth;2.5;2\n{last}\n"
+        ));
+        let error = seen.error.unwrap();
+        assert!(
+            error.starts_with("t.csv: row 3 (line 4), the last one, begins with"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn last_row_with_total_as_a_value_is_a_record() {
+    for text in [
+        "size,doses,seen\npartial,3,yes\ntotal,1,no\npartial,2,yes\ntotal,5,no\n",
+        "size,doses,seen\npartial,3,yes\npartial,2,yes\ntotal,1,no\n",
+    ] {
+        assert_eq!(see(text).error, None, "{text}");
+    }
+}
+
+#[test]
 fn open_quotes_and_nul_are_not_explained_away() {
     let seen = see("a,b\n1,\"x\n2,y\n");
     assert_eq!(

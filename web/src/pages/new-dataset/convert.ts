@@ -122,7 +122,7 @@ function clock(hours: string, samples: string[]): string {
 }
 
 function times(column: Column, kind: Kind, samples: string[]): Partial<Column> {
-  const { format: old, first_year } = isTime(column) ? column : {};
+  const { format: old, first_year, months, weekdays } = isTime(column) ? column : {};
   const written = DATES.find(([looks]) => samples.length > 0 && samples.every((text) => looks.test(text)));
   const date = written?.[1] ?? "%Y-%m-%d";
   const letter = samples[0]?.includes("T") ? "T" : " ";
@@ -131,6 +131,8 @@ function times(column: Column, kind: Kind, samples: string[]): Partial<Column> {
   return {
     format: isSame ? old : format,
     ...(isSame && first_year !== undefined ? { first_year } : {}),
+    ...(isSame && months ? { months } : {}),
+    ...(isSame && weekdays ? { weekdays } : {}),
     ...ABSOLUTE,
     ...(kind === "datetime" ? { unit: "hour" as const } : {}),
   };
