@@ -6,6 +6,7 @@
 //! [`html_page`] renders it as one self-contained page. A report contains exact statistics of the real records, so only
 //! their holder may see it.
 
+mod assessment;
 mod association;
 mod attacks;
 mod boosting;
@@ -20,6 +21,9 @@ mod values;
 mod verdict;
 mod workload;
 
+pub use assessment::{
+    Area, AreaName, Assessment, Check, Finding as AssessmentFinding, Purpose, Severity, Suitability, Use,
+};
 pub use association::{association_matrix, cramers_v};
 pub use attacks::{
     Attack, MonteCarlo, ScoreAttacks, TVD_BINS, Vectors, monte_carlo, monte_carlo_vectors, nearby,

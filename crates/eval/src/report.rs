@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::{
     Error,
+    assessment::Assessment,
     association::association_matrix,
     closeness::{Closeness, closeness},
     membership::Membership,
@@ -41,6 +42,8 @@ pub struct Report {
     pub schema_digest: String,
     /// Version of the program that made the report.
     pub version: &'static str,
+    /// What the synthetic table can be used for, and which checks it fails.
+    pub assessment: Assessment,
     /// Verdict in sentences, with the worst differences first.
     pub verdict: Verdict,
     /// Number of real records.
@@ -169,6 +172,7 @@ pub fn evaluate(
             .map(|byte| format!("{byte:02x}"))
             .collect(),
         version: env!("CARGO_PKG_VERSION"),
+        assessment: Assessment::default(),
         verdict: Verdict::default(),
         values: Vec::new(),
         copies: None,
