@@ -430,10 +430,7 @@ fn places(field: &Field, column: &Column, text: &str) -> Option<Vec<(u32, u32)>>
             place.map(|place| vec![place])
         }
         Meaning::Code(book) => book.place(text).map(|place| vec![place]),
-        Meaning::Lapse(_)
-        | Meaning::Identifier(_)
-        | Meaning::Derived(_)
-        | Meaning::LeftOut => None,
+        Meaning::Lapse(_) | Meaning::Identifier(_) | Meaning::Derived(_) | Meaning::LeftOut => None,
     }
 }
 

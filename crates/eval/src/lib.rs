@@ -18,11 +18,11 @@ mod prediction;
 mod regression;
 mod report;
 mod values;
-mod verdict;
 mod workload;
 
 pub use assessment::{
-    Area, AreaName, Assessment, Check, Finding as AssessmentFinding, Purpose, Severity, Suitability, Use,
+    Area, AreaName, Assessment, Check, Copies, Finding, Purpose, Severity, Suitability, Use,
+    count_copies,
 };
 pub use association::{association_matrix, cramers_v};
 pub use attacks::{
@@ -40,5 +40,4 @@ pub use report::{
     WorkloadReport, evaluate,
 };
 pub use values::{Shares, ValueReport, ValueShares, compare_values};
-pub use verdict::{Copies, Finding, Reliance, Verdict, count_copies};
 pub use workload::{marginal_l1, model_workload_error, workload_error};

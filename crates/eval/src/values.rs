@@ -60,29 +60,24 @@ pub struct ValueShares {
     pub shares: Shares,
 }
 
-impl ValueReport {
-    /// Returns the distance by which the column is judged, from 0 to 1.
-    ///
-    /// This is the distance of single values if there is one, and otherwise the Kolmogorov-Smirnov distance. It is at
-    /// least the difference of the shares of missing values.
-    pub fn distance(&self) -> f64 {
-        let values = self
-            .total_variation
-            .or(self.kolmogorov_smirnov)
-            .unwrap_or(0.0);
-        values.max(self.missing.distance())
-    }
-}
-
-/// Compares the columns that both tables have. Times in seconds count as numbers.
-pub fn compare_values(real: &[RawColumn], synthetic: &[RawColumn]) -> Vec<ValueReport> {
+/// Compares the columns that both tables have. Times in seconds count as numbers; `shown` writes a number of a column as
+/// the table does.
+pub fn compare_values(
+    real: &[RawColumn],
+    synthetic: &[RawColumn],
+    shown: &dyn Fn(&str, f64) -> String,
+) -> Vec<ValueReport> {
     let other = |name: &str| synthetic.iter().find(|column| column.name == name);
     real.iter()
-        .filter_map(|column| Some(compare(column, other(&column.name)?)))
+        .filter_map(|column| Some(compare(column, other(&column.name)?, shown)))
         .collect()
 }
 
-fn compare(real: &RawColumn, synthetic: &RawColumn) -> ValueReport {
+fn compare(
+    real: &RawColumn,
+    synthetic: &RawColumn,
+    shown: &dyn Fn(&str, f64) -> String,
+) -> ValueReport {
     let (one, two) = (shares(real), shares(synthetic));
     let records = records(real);
     let different = one.keys().filter(|value| value.is_some()).count();
@@ -131,7 +126,7 @@ fn compare(real: &RawColumn, synthetic: &RawColumn) -> ValueReport {
         },
         furthest: furthest.filter(|_| !continuous).and_then(|value| {
             Some(ValueShares {
-                value: value.as_ref()?.text(),
+                value: value.as_ref()?.text(&|number| shown(&real.name, number)),
                 shares: pair(value),
             })
         }),
@@ -153,7 +148,7 @@ impl Key {
         Self::Number(if negative { !bits } else { bits | (1 << 63) })
     }
 
-    fn text(&self) -> String {
+    fn text(&self, shown: &dyn Fn(f64) -> String) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::Number(key) => {
@@ -162,7 +157,7 @@ impl Key {
                 } else {
                     !key
                 };
-                f64::from_bits(bits).to_string()
+                shown(f64::from_bits(bits))
             }
         }
     }
@@ -258,7 +253,7 @@ mod tests {
             column(&[0.0, 0.0, 0.0, 10.0]),
             column(&[0.0, 5.0, 10.0, f64::NAN]),
         );
-        let report = compare(&real, &synthetic);
+        let report = compare(&real, &synthetic, &|_, number| number.to_string());
         // Two distinct values in four records are more than a tenth, so the column counts as continuous.
         assert_eq!(report.total_variation, None);
         assert_eq!(
@@ -277,6 +272,7 @@ mod tests {
         let report = compare(
             &long(&[0.0, 0.0, 0.0, 10.0]),
             &long(&[0.0, 5.0, 10.0, f64::NAN]),
+            &|_, number| number.to_string(),
         );
         // Shares of 0: 3/4 and 1/4; of 5: 0 and 1/4; of missing values: 0 and 1/4; of 10: equal.
         assert_eq!(report.total_variation, Some(0.5));
@@ -288,7 +284,10 @@ mod tests {
         let numbers = [-7.5, -1.0, 0.0, 1e-9, 3.0, 1e12];
         let keys: Vec<Key> = numbers.iter().map(|&number| Key::number(number)).collect();
         assert!(keys.is_sorted());
-        let texts: Vec<String> = keys.iter().map(Key::text).collect();
+        let texts: Vec<String> = keys
+            .iter()
+            .map(|key| key.text(&|number| number.to_string()))
+            .collect();
         assert_eq!(texts, numbers.map(|number| number.to_string()));
     }
 }

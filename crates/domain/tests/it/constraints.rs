@@ -46,10 +46,7 @@ fn repeated_column_in_never_is_rejected() {
         r#"{"never": {"sex": "m", "ward": "birth", "sex": "m"}}"#,
     ] {
         let refused = schema(twice).unwrap_err();
-        assert!(
-            refused.contains(r#""sex" is named twice"#),
-            "{refused}"
-        );
+        assert!(refused.contains(r#""sex" is named twice"#), "{refused}");
     }
     assert!(schema(r#"{"never": {"sex": "m", "ward": "birth"}}"#).is_ok());
 }

@@ -4,7 +4,31 @@
 //! records, would show. A check fails if the baseline does not explain the distance, and if the distance matters for one
 //! of the purposes.
 
+mod coarse;
+mod columns;
+mod copies;
+mod decide;
+mod evidence;
+mod form;
+mod interaction;
+mod models;
+mod pairs;
+mod rules;
+mod statistics;
+mod summary;
+mod triples;
+
 use serde::Serialize;
+
+pub(crate) use columns::{code_checks, value_checks};
+pub(crate) use copies::copy_check;
+pub use copies::{Copies, count_copies};
+pub(crate) use decide::assess;
+pub(crate) use evidence::{Evidence, Family};
+pub(crate) use form::form_checks;
+pub(crate) use models::{membership_check, prediction_check};
+pub(crate) use pairs::Columns;
+pub(crate) use rules::{constraint_checks, order_checks};
 
 /// What a synthetic table can be used for. It feeds the report, the page, the JSON output and the Python client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -109,6 +133,18 @@ pub enum AreaName {
     Prediction,
     /// Copies and membership attacks.
     Privacy,
+}
+
+impl AreaName {
+    /// All areas, in the order of an assessment.
+    pub const ALL: [Self; 6] = [
+        Self::Columns,
+        Self::Pairs,
+        Self::Triples,
+        Self::Rules,
+        Self::Prediction,
+        Self::Privacy,
+    ];
 }
 
 /// How well a column or a pair of columns serves its purposes.

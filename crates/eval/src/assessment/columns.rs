@@ -1,0 +1,549 @@
+//! Checks of single columns: missing values, shares of values, distribution and tails of numbers.
+
+use std::collections::{BTreeMap, HashMap};
+
+use fhaim_domain::{RawColumn, RawValues, Table};
+
+use super::{
+    Check, Purpose,
+    evidence::{Evidence, Examined, Findings, Score, percent},
+    statistics::{
+        Cells, KOLMOGOROV_MEAN, Sizes, cohens_h, expected_difference, kolmogorov_tail, two_counts,
+    },
+};
+
+/// Smallest distance of two distributions that matters, beyond the expected one: one record in twenty has another
+/// value, which changes a mean or a quantile visibly.
+const MIN_DISTANCE: f64 = 0.05;
+
+/// Smallest difference of two shares that matters, as Cohen's h. Cohen calls 0.2 a small effect; 0.14 is the change
+/// from 50% to 57%, from 5% to 8.5%, and from 0.2% to 1.3%.
+pub(super) const MIN_EFFECT: f64 = 0.14;
+
+/// A column of numbers with at most so many distinct values is compared value by value.
+const MAX_DISCRETE: usize = 30;
+
+/// Smallest share of the records that makes a value a spike.
+const MIN_SPIKE: f64 = 0.02;
+
+/// A spike has more than this multiple of the records of its neighbours.
+const SPIKE_FACTOR: f64 = 5.0;
+
+/// Number of distinct values on either side of a value that count as its neighbours.
+const NEIGHBOURS: usize = 4;
+
+/// Smallest number of real records beyond a quantile whose tail is compared.
+const MIN_BEYOND: f64 = 10.0;
+
+/// Smallest change of the share beyond a quantile that matters, as a factor.
+const MIN_TAIL_FACTOR: f64 = 2.0;
+
+/// Smallest share of synthetic records outside the real range that matters.
+const MIN_OUTSIDE: f64 = 0.005;
+
+/// A column of both tables, with the records that have no value apart.
+struct Column {
+    name: String,
+    values: Values,
+    missing: Sizes,
+    records: Sizes,
+}
+
+enum Values {
+    /// Names with their counts.
+    Names(BTreeMap<String, (f64, f64)>),
+    /// Numbers in ascending order.
+    Numbers(Numbers),
+}
+
+struct Numbers {
+    real: Vec<f64>,
+    synthetic: Vec<f64>,
+    /// Whether the numbers are codes of bins, whose distances have no meaning.
+    are_codes: bool,
+    /// Names of codes.
+    labels: Vec<String>,
+}
+
+/// Checks columns by their original values.
+pub(crate) fn value_checks(
+    evidence: &Evidence,
+    real: &[RawColumn],
+    synthetic: &[RawColumn],
+) -> Findings {
+    let other = |name: &str| synthetic.iter().find(|column| column.name == name);
+    let columns = real.iter().filter_map(|column| {
+        let other = other(&column.name)?;
+        raw_column(column, other)
+    });
+    checks(evidence, columns.collect())
+}
+
+/// Checks columns by their codes.
+pub(crate) fn code_checks(evidence: &Evidence, real: &Table, synthetic: &Table) -> Findings {
+    let attributes = real.domain().coarse_attributes().into_iter();
+    checks(
+        evidence,
+        attributes
+            .map(|attribute| coded_column(attribute, real, synthetic))
+            .collect(),
+    )
+}
+
+fn checks(evidence: &Evidence, columns: Vec<Column>) -> Findings {
+    let mut findings = Findings {
+        subjects: columns.len(),
+        all: columns.len(),
+        ..Findings::default()
+    };
+    for column in &columns {
+        findings.examined.extend(missing_check(column));
+        match &column.values {
+            Values::Names(counts) => share_checks(column, counts, &mut findings),
+            Values::Numbers(numbers) => number_checks(evidence, column, numbers, &mut findings),
+        }
+    }
+    findings
+}
+
+fn raw_column(real: &RawColumn, synthetic: &RawColumn) -> Option<Column> {
+    let values = match (&real.values, &synthetic.values) {
+        (RawValues::Numbers(one), RawValues::Numbers(two)) => Values::Numbers(Numbers {
+            real: ascending(one.iter().flatten().copied()),
+            synthetic: ascending(two.iter().flatten().copied()),
+            are_codes: false,
+            labels: Vec::new(),
+        }),
+        (RawValues::Texts { .. }, RawValues::Texts { .. }) => {
+            let mut counts: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+            each_name(real, |name| {
+                counts.entry(name.to_owned()).or_default().0 += 1.0
+            });
+            each_name(synthetic, |name| {
+                counts.entry(name.to_owned()).or_default().1 += 1.0
+            });
+            Values::Names(counts)
+        }
+        _ => return None,
+    };
+    let of = |count: fn(&RawColumn) -> usize| Sizes::of(count(real), count(synthetic));
+    Some(Column {
+        name: real.name.clone(),
+        values,
+        missing: of(missing),
+        records: of(records),
+    })
+}
+
+fn each_name(column: &RawColumn, mut take: impl FnMut(&str)) {
+    if let RawValues::Texts { values, names } = &column.values {
+        let names = values
+            .iter()
+            .flatten()
+            .filter_map(|&index| names.get(index as usize));
+        names.for_each(|name| take(name));
+    }
+}
+
+/// Number of records of a column.
+pub(super) fn records(column: &RawColumn) -> usize {
+    match &column.values {
+        RawValues::Numbers(values) => values.len(),
+        RawValues::Texts { values, .. } => values.len(),
+    }
+}
+
+fn missing(column: &RawColumn) -> usize {
+    match &column.values {
+        RawValues::Numbers(values) => values.iter().filter(|value| value.is_none()).count(),
+        RawValues::Texts { values, .. } => values.iter().filter(|value| value.is_none()).count(),
+    }
+}
+
+fn coded_column(attribute: usize, real: &Table, synthetic: &Table) -> Column {
+    let column = &real.schema().columns()[attribute];
+    let null = column.null_code();
+    let present = |table: &Table| -> Vec<u32> {
+        let codes = table.column(attribute).iter().copied();
+        codes.filter(|&code| Some(code) != null).collect()
+    };
+    let (one, two) = (present(real), present(synthetic));
+    let label = |code: u32| column.label(code);
+    let missing = Sizes::of(real.records() - one.len(), synthetic.records() - two.len());
+    let values = if column.ordered() {
+        let numbers = |codes: &[u32]| ascending(codes.iter().map(|&code| f64::from(code)));
+        Values::Numbers(Numbers {
+            real: numbers(&one),
+            synthetic: numbers(&two),
+            are_codes: true,
+            labels: (0..column.size() as u32).map(label).collect(),
+        })
+    } else {
+        let mut counts = vec![(0.0, 0.0); column.size()];
+        one.iter().for_each(|&code| counts[code as usize].0 += 1.0);
+        two.iter().for_each(|&code| counts[code as usize].1 += 1.0);
+        let named = (0..).zip(counts).map(|(code, count)| (label(code), count));
+        Values::Names(named.collect())
+    };
+    Column {
+        name: column.name().to_owned(),
+        values,
+        missing,
+        records: Sizes::of(real.records(), synthetic.records()),
+    }
+}
+
+fn ascending(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut numbers: Vec<f64> = numbers.collect();
+    numbers.sort_by(f64::total_cmp);
+    numbers
+}
+
+/// Compares a share of the records of both tables.
+pub(super) fn share_check(
+    (check, purpose): (Check, Option<Purpose>),
+    columns: Vec<String>,
+    counts: Sizes,
+    sizes: Sizes,
+) -> Examined {
+    let one = counts.real / sizes.real.max(1.0);
+    let two = counts.synthetic / sizes.synthetic.max(1.0);
+    let pooled = (counts.real + counts.synthetic) / (sizes.real + sizes.synthetic).max(1.0);
+    let expected = expected_difference(pooled, sizes);
+    Examined {
+        check,
+        columns,
+        purpose,
+        distance: (one - two).abs(),
+        expected,
+        spread: expected * 0.756,
+        p: two_counts(counts, sizes),
+        size: cohens_h(one, two) / MIN_EFFECT,
+        tests: 1,
+        text: String::new(),
+    }
+}
+
+fn missing_check(column: &Column) -> Option<Examined> {
+    let Column {
+        missing,
+        records,
+        name,
+        ..
+    } = column;
+    if missing.real + missing.synthetic == 0.0 {
+        return None;
+    }
+    let kind = (Check::Missing, Some(Purpose::Shares));
+    let mut examined = share_check(kind, vec![name.clone()], *missing, *records);
+    examined.text = format!(
+        "{name} has no value in {} of the synthetic records, and in {} of the real ones",
+        percent(missing.synthetic / records.synthetic),
+        percent(missing.real / records.real)
+    );
+    Some(examined)
+}
+
+/// Compares the shares of all values together, and of each single value.
+fn share_checks(column: &Column, counts: &BTreeMap<String, (f64, f64)>, findings: &mut Findings) {
+    let cells = Cells {
+        real: counts.values().map(|count| count.0).collect(),
+        synthetic: counts.values().map(|count| count.1).collect(),
+    };
+    let compared = cells.compare();
+    findings
+        .scores
+        .push(Score::of_distance(compared.distance, compared.expected));
+    let sizes = Sizes {
+        real: cells.real.iter().sum(),
+        synthetic: cells.synthetic.iter().sum(),
+    };
+    let values = counts
+        .iter()
+        .map(|(name, &(one, two))| (name.clone(), one, two));
+    let Some(single) = most_changed(column, values.collect(), sizes) else {
+        return;
+    };
+    findings.examined.push(Examined {
+        distance: compared.distance,
+        expected: compared.expected,
+        spread: compared.expected / (2.0 * compared.freedom.max(1.0)).sqrt(),
+        p: compared.p,
+        size: (compared.distance - compared.expected) / MIN_DISTANCE,
+        tests: 1,
+        ..single.clone()
+    });
+    findings.examined.push(single);
+}
+
+/// Returns the comparison of the value whose share has changed most.
+fn most_changed(
+    column: &Column,
+    values: Vec<(String, f64, f64)>,
+    sizes: Sizes,
+) -> Option<Examined> {
+    let tests = values.len();
+    let changes = values.into_iter().map(|(value, real, synthetic)| {
+        let counts = Sizes { real, synthetic };
+        (
+            cohens_h(
+                real / sizes.real.max(1.0),
+                synthetic / sizes.synthetic.max(1.0),
+            ),
+            value,
+            counts,
+        )
+    });
+    let (_, value, counts) = changes.max_by(|x, y| x.0.total_cmp(&y.0))?;
+    let name = &column.name;
+    let kind = (Check::Shares, Some(Purpose::Shares));
+    let mut examined = share_check(kind, vec![name.clone()], counts, sizes);
+    examined.tests = tests;
+    examined.text = format!(
+        "{name} is {value} in {} of the synthetic records, and in {} of the real ones",
+        percent(counts.synthetic / sizes.synthetic.max(1.0)),
+        percent(counts.real / sizes.real.max(1.0))
+    );
+    Some(examined)
+}
+
+fn number_checks(evidence: &Evidence, column: &Column, numbers: &Numbers, findings: &mut Findings) {
+    if numbers.real.is_empty() || numbers.synthetic.is_empty() {
+        return;
+    }
+    let shown = |number: f64| match numbers.are_codes {
+        true => numbers
+            .labels
+            .get(number as usize)
+            .cloned()
+            .unwrap_or_default(),
+        false => evidence.shown(&column.name, number),
+    };
+    let distribution = distribution_check(column, numbers, &shown);
+    findings.scores.push(Score::of_distance(
+        distribution.distance,
+        distribution.expected,
+    ));
+    findings.examined.push(distribution);
+    if numbers.are_codes {
+        return;
+    }
+    let counts = value_counts(numbers);
+    let different = counts.iter().filter(|(_, real, _)| *real > 0.0).count();
+    let sizes = Sizes::of(numbers.real.len(), numbers.synthetic.len());
+    let compared: Vec<(String, f64, f64)> = if different <= MAX_DISCRETE {
+        counts
+            .iter()
+            .map(|&(v, one, two)| (shown(v), one, two))
+            .collect()
+    } else {
+        let spikes = spikes(&counts, sizes).into_iter();
+        spikes.map(|(v, one, two)| (shown(v), one, two)).collect()
+    };
+    findings
+        .examined
+        .extend(most_changed(column, compared, sizes));
+    if different > MAX_DISCRETE {
+        findings
+            .examined
+            .extend(tail_checks(column, numbers, &shown));
+    }
+}
+
+/// Compares the shares of numbers below each number.
+fn distribution_check(
+    column: &Column,
+    numbers: &Numbers,
+    shown: &dyn Fn(f64) -> String,
+) -> Examined {
+    let (distance, at) = kolmogorov_smirnov(&numbers.real, &numbers.synthetic);
+    let sizes = Sizes::of(numbers.real.len(), numbers.synthetic.len());
+    let expected = (KOLMOGOROV_MEAN * sizes.variance().sqrt()).min(1.0);
+    let name = &column.name;
+    Examined {
+        check: Check::Distribution,
+        columns: vec![name.clone()],
+        purpose: Some(Purpose::Means),
+        distance,
+        expected,
+        spread: 0.26 * sizes.variance().sqrt(),
+        p: kolmogorov_tail(distance, sizes),
+        size: (distance - expected) / MIN_DISTANCE,
+        tests: 1,
+        text: format!(
+            "{name} is at most {} in {} of the synthetic records, and in {} of the real ones",
+            shown(at),
+            percent(share_up_to(&numbers.synthetic, at)),
+            percent(share_up_to(&numbers.real, at))
+        ),
+    }
+}
+
+fn share_up_to(numbers: &[f64], limit: f64) -> f64 {
+    numbers.partition_point(|&number| number <= limit) as f64 / numbers.len().max(1) as f64
+}
+
+/// Returns the Kolmogorov-Smirnov distance of two ascending lists, and the number at which it is reached.
+fn kolmogorov_smirnov(real: &[f64], synthetic: &[f64]) -> (f64, f64) {
+    let (mut i, mut j) = (0, 0);
+    let mut largest = (0.0, 0.0);
+    while i < real.len() && j < synthetic.len() {
+        let at = real[i].min(synthetic[j]);
+        while i < real.len() && real[i] <= at {
+            i += 1;
+        }
+        while j < synthetic.len() && synthetic[j] <= at {
+            j += 1;
+        }
+        let gap = (i as f64 / real.len() as f64 - j as f64 / synthetic.len() as f64).abs();
+        if gap > largest.0 {
+            largest = (gap, at);
+        }
+    }
+    largest
+}
+
+/// Returns the distinct numbers of both tables, ascending, with their counts.
+fn value_counts(numbers: &Numbers) -> Vec<(f64, f64, f64)> {
+    let mut counts: HashMap<u64, (f64, f64)> = HashMap::new();
+    // Adding zero turns -0 into 0.
+    let key = |number: &f64| (number + 0.0).to_bits();
+    numbers
+        .real
+        .iter()
+        .for_each(|n| counts.entry(key(n)).or_default().0 += 1.0);
+    numbers
+        .synthetic
+        .iter()
+        .for_each(|n| counts.entry(key(n)).or_default().1 += 1.0);
+    let counts = counts.into_iter();
+    let mut counts: Vec<(f64, f64, f64)> = counts
+        .map(|(bits, (one, two))| (f64::from_bits(bits), one, two))
+        .collect();
+    counts.sort_by(|x, y| x.0.total_cmp(&y.0));
+    counts
+}
+
+/// Returns the values that have many more records than their neighbours in one of the tables.
+fn spikes(counts: &[(f64, f64, f64)], sizes: Sizes) -> Vec<(f64, f64, f64)> {
+    let real: Vec<(usize, f64)> = occurring(counts, |count| count.1);
+    let synthetic: Vec<(usize, f64)> = occurring(counts, |count| count.2);
+    let mut places = spikes_of(&real, sizes.real);
+    places.extend(spikes_of(&synthetic, sizes.synthetic));
+    places.sort_unstable();
+    places.dedup();
+    places.into_iter().map(|place| counts[place]).collect()
+}
+
+fn occurring(counts: &[(f64, f64, f64)], count: fn(&(f64, f64, f64)) -> f64) -> Vec<(usize, f64)> {
+    let places = counts
+        .iter()
+        .enumerate()
+        .map(|(place, of)| (place, count(of)));
+    places.filter(|(_, count)| *count > 0.0).collect()
+}
+
+fn spikes_of(counts: &[(usize, f64)], records: f64) -> Vec<usize> {
+    let is_spike = |index: usize| {
+        let count = counts[index].1;
+        let near = index.saturating_sub(NEIGHBOURS)..(index + NEIGHBOURS + 1).min(counts.len());
+        let mut others: Vec<f64> = near.filter(|&i| i != index).map(|i| counts[i].1).collect();
+        others.sort_by(f64::total_cmp);
+        let usual = others.get(others.len() / 2).copied().unwrap_or(0.0);
+        count > SPIKE_FACTOR * usual
+    };
+    let frequent = (0..counts.len()).filter(|&index| counts[index].1 >= MIN_SPIKE * records);
+    frequent
+        .filter(|&index| is_spike(index))
+        .map(|index| counts[index].0)
+        .collect()
+}
+
+/// Compares the shares beyond the outer quantiles of the real numbers, and beyond their range.
+fn tail_checks(column: &Column, numbers: &Numbers, shown: &dyn Fn(f64) -> String) -> Vec<Examined> {
+    let mut found = Vec::new();
+    for share in [0.01, 0.005, 0.001] {
+        for is_upper in [true, false] {
+            found.extend(quantile_check(column, numbers, (share, is_upper), shown));
+        }
+    }
+    found.extend(range_check(column, numbers, shown));
+    found
+}
+
+fn quantile_check(
+    column: &Column,
+    numbers: &Numbers,
+    (share, is_upper): (f64, bool),
+    shown: &dyn Fn(f64) -> String,
+) -> Option<Examined> {
+    let Numbers {
+        real, synthetic, ..
+    } = numbers;
+    let sizes = Sizes::of(real.len(), synthetic.len());
+    let place = (share * sizes.real) as usize;
+    let limit = match is_upper {
+        true => real[real.len() - 1 - place.min(real.len() - 1)],
+        false => real[place.min(real.len() - 1)],
+    };
+    let beyond = |numbers: &[f64]| match is_upper {
+        true => numbers.len() - numbers.partition_point(|&number| number <= limit),
+        false => numbers.partition_point(|&number| number < limit),
+    };
+    let counts = Sizes::of(beyond(real), beyond(synthetic));
+    if counts.real < MIN_BEYOND {
+        return None;
+    }
+    let name = &column.name;
+    let kind = (Check::Tails, Some(Purpose::Tails));
+    let mut examined = share_check(kind, vec![name.clone()], counts, sizes);
+    let (one, two) = (counts.real / sizes.real, counts.synthetic / sizes.synthetic);
+    // A tenth of a record avoids a division by zero.
+    let factor = (one / two.max(0.1 / sizes.synthetic)).max(two / one);
+    examined.size = factor.ln() / MIN_TAIL_FACTOR.ln();
+    examined.text = format!(
+        "{name} is {} {} in {} of the synthetic records, and in {} of the real ones",
+        if is_upper { "above" } else { "below" },
+        shown(limit),
+        percent(two),
+        percent(one)
+    );
+    Some(examined)
+}
+
+fn range_check(
+    column: &Column,
+    numbers: &Numbers,
+    shown: &dyn Fn(f64) -> String,
+) -> Option<Examined> {
+    let (low, high) = (*numbers.real.first()?, *numbers.real.last()?);
+    let outside = numbers
+        .synthetic
+        .iter()
+        .filter(|&&n| n < low || n > high)
+        .count() as f64;
+    let sizes = Sizes::of(numbers.real.len(), numbers.synthetic.len());
+    // A second sample's record is outside if it is the smallest or largest of a sample with one more record.
+    let expected = 2.0 / (sizes.real + 1.0);
+    let share = outside / sizes.synthetic;
+    let is_new = sizes.synthetic / (sizes.real + sizes.synthetic);
+    Some(Examined {
+        check: Check::Tails,
+        columns: vec![column.name.clone()],
+        purpose: Some(Purpose::Tails),
+        distance: share,
+        expected,
+        spread: expected,
+        // The probability that the outermost records of both tables, at either end, are all synthetic.
+        p: ((outside + 1.0) * is_new.powf(outside)).min(1.0),
+        size: (share - expected) / MIN_OUTSIDE,
+        tests: 1,
+        text: format!(
+            "{} of the synthetic values of {} are outside the real range, which is {} to {}",
+            percent(share),
+            column.name,
+            shown(low),
+            shown(high)
+        ),
+    })
+}
