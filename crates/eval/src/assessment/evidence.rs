@@ -49,9 +49,11 @@ impl Family {
     /// less than 2%.
     pub(super) fn alpha(self) -> f64 {
         match self {
+            // Rates of small groups are many comparisons of few records.
+            Self::Rates => 0.005,
             // The number of copies is a single comparison with little power in small tables.
             Self::Copies => 0.003,
-            _ => 0.0018,
+            _ => 0.001,
         }
     }
 

@@ -138,10 +138,10 @@ fn newest(
     Some((most.clone(), example(most)?))
 }
 
-/// Returns the form of a text: its shape, with one character for each run of digits or letters.
+/// Returns the form of a text without blanks around it: its shape, with one character for each run of digits or letters.
 fn form(text: &str) -> String {
     let mut form = String::new();
-    for class in Shape::of(text).as_str().chars() {
+    for class in Shape::of(text.trim()).as_str().chars() {
         if !(class.is_ascii_alphanumeric() && form.ends_with(class)) {
             form.push(class);
         }

@@ -145,6 +145,18 @@ impl AreaName {
         Self::Prediction,
         Self::Privacy,
     ];
+
+    /// Name of the area, for a heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Columns => "Columns",
+            Self::Pairs => "Pairs",
+            Self::Triples => "Sets of three columns",
+            Self::Rules => "Rules",
+            Self::Prediction => "Prediction",
+            Self::Privacy => "Privacy",
+        }
+    }
 }
 
 /// How well a column or a pair of columns serves its purposes.

@@ -5,10 +5,10 @@ use super::{
     evidence::{Examined, Findings, Score},
     statistics::normal_tails,
 };
-use crate::{
-    membership::Membership,
-    prediction::{Prediction, Scores},
-};
+use crate::{membership::Membership, prediction::Prediction};
+
+/// Smallest number of test records of the common class, and of all others, that allows a judgement.
+const MIN_CASES: f64 = 10.0;
 
 /// Smallest loss of accuracy, or of the area under the ROC curve, that matters.
 const MIN_LOSS: f64 = 0.05;
@@ -22,11 +22,24 @@ pub(crate) fn prediction_check(prediction: &Prediction) -> Findings {
         ..
     } = prediction;
     let records = prediction.test_records.max(1) as f64;
-    let (name, one, two) = match (real.auc, synthetic.auc) {
-        (Some(one), Some(two)) => ("area under the ROC curve", one, two),
-        _ => ("accuracy", real.accuracy, synthetic.accuracy),
+    let common = prediction.baseline_accuracy;
+    let (name, one, two, error) = match (real.auc, synthetic.auc) {
+        (Some(one), Some(two)) => {
+            let error = standard_error([one, two], common, records);
+            ("area under the ROC curve", one, two, error)
+        }
+        _ => {
+            let (one, two) = (real.accuracy, synthetic.accuracy);
+            let variance = one * (1.0 - one) + two * (1.0 - two);
+            (
+                "accuracy",
+                one,
+                two,
+                (variance / records).sqrt().max(1.0 / records),
+            )
+        }
     };
-    let error = standard_error(real, prediction.baseline_accuracy, records);
+    let rare = (1.0 - common).min(common) * records;
     let loss = one - two;
     let expected = error * 0.4;
     let examined = Examined {
@@ -36,7 +49,7 @@ pub(crate) fn prediction_check(prediction: &Prediction) -> Findings {
         distance: loss.max(0.0),
         expected,
         spread: error * 0.6,
-        p: if loss > 0.0 {
+        p: if loss > 0.0 && rare >= MIN_CASES {
             normal_tails(loss / error) / 2.0
         } else {
             1.0
@@ -61,20 +74,18 @@ pub(crate) fn prediction_check(prediction: &Prediction) -> Findings {
 
 /// Returns the standard error of the difference of two models' areas under the ROC curve on the same records (Hanley and
 /// McNeil 1982), as if the models were independent. With several classes, it uses the most common one.
-fn standard_error(scores: &Scores, most_common: f64, records: f64) -> f64 {
-    let Some(area) = scores.auc else {
-        return (2.0 * scores.accuracy * (1.0 - scores.accuracy) / records)
-            .sqrt()
-            .max(1e-9);
-    };
+fn standard_error(areas: [f64; 2], most_common: f64, records: f64) -> f64 {
     let positive = (most_common.clamp(0.01, 0.99) * records).max(1.0);
     let negative = (records - positive).max(1.0);
-    let (q1, q2) = (area / (2.0 - area), 2.0 * area * area / (1.0 + area));
-    let square = area * area;
-    let variance =
+    let variance = |area: f64| {
+        // An area below one half has the variance of the reversed scores.
+        let area = area.max(1.0 - area).clamp(0.5, 0.99);
+        let (q1, q2) = (area / (2.0 - area), 2.0 * area * area / (1.0 + area));
+        let square = area * area;
         (area * (1.0 - area) + (positive - 1.0) * (q1 - square) + (negative - 1.0) * (q2 - square))
-            / (positive * negative);
-    (2.0 * variance).sqrt().max(1e-9)
+            / (positive * negative)
+    };
+    areas.map(variance).iter().sum::<f64>().sqrt()
 }
 
 /// Judges membership attacks. They compare with chance themselves.

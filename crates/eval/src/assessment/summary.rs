@@ -7,6 +7,9 @@ use super::{
     evidence::{Evidence, Family},
 };
 
+/// Maximum number of sentences.
+const MAX_SENTENCES: usize = 6;
+
 /// Maximum number of names in a list.
 const MAX_NAMED: usize = 6;
 
@@ -24,7 +27,10 @@ pub(super) fn summary(
     }
     sentences.extend(not_for(uses));
     sentences.extend(served(uses));
-    sentences.extend(predicted(areas));
+    sentences.extend(attacked(evidence));
+    if sentences.len() + 1 < MAX_SENTENCES {
+        sentences.extend(predicted(areas));
+    }
     sentences.extend(unchecked(evidence));
     sentences
 }
@@ -117,6 +123,13 @@ fn predicted(areas: &[Area]) -> Option<String> {
         "A model that is trained on synthetic records predicts real ones about as well as one trained on real records."
             .to_owned()
     })
+}
+
+/// Describes membership attacks that failed to tell members from others.
+fn attacked(evidence: &Evidence) -> Option<String> {
+    let attacks = evidence.families.get(&Family::Membership)?;
+    let failed = attacks.examined.iter().find(|attack| attack.size < 1.0)?;
+    Some(format!("{}.", failed.text))
 }
 
 /// Names what was not examined.

@@ -27,8 +27,8 @@ impl Display for AssessmentSection<'_> {
             };
             writeln!(
                 out,
-                "<li>{:?}: {} (a second real sample: {}), {} of {} failed. {}</li>",
-                area.name,
+                "<li>{}: {} (a second real sample: {}), {} of {} failed. {}</li>",
+                area.name.title(),
                 shown(area.score),
                 shown(area.baseline),
                 area.failed,
