@@ -21,8 +21,8 @@ mod values;
 mod workload;
 
 pub use assessment::{
-    Area, AreaName, Assessment, Check, Copies, Finding, Purpose, Severity, Suitability, Use,
-    count_copies,
+    AnalysisPurpose, Area, AreaName, Assessment, Check, ColumnUse, Copies, Finding, Severity,
+    Suitability, count_copies,
 };
 pub use association::{association_matrix, cramers_v};
 pub use attacks::{

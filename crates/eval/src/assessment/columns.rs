@@ -1,15 +1,17 @@
 //! Checks of single columns: missing values, shares of values, distribution and tails of numbers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use fhaim_domain::{RawColumn, RawValues, Table};
 
 use super::{
-    Check, Purpose,
+    AnalysisPurpose, Check,
     evidence::{Evidence, Examined, Findings, Score, percent},
+    spikes::{spikes, value_counts},
     statistics::{
         Cells, KOLMOGOROV_MEAN, Sizes, cohens_h, expected_difference, kolmogorov_tail, two_counts,
     },
+    tails::tail_checks,
 };
 
 /// Smallest distance of two distributions that matters, beyond the expected one: one record in twenty has another
@@ -20,30 +22,12 @@ const MIN_DISTANCE: f64 = 0.05;
 /// from 50% to 57%, from 5% to 8.5%, and from 0.2% to 1.3%.
 pub(super) const MIN_EFFECT: f64 = 0.14;
 
-/// A column of numbers with at most so many distinct values is compared value by value.
+/// Maximum number of distinct values of a column of numbers that is compared value by value.
 const MAX_DISCRETE: usize = 30;
 
-/// Smallest share of the records that makes a value a spike.
-const MIN_SPIKE: f64 = 0.02;
-
-/// A spike has more than this multiple of the records of its neighbours.
-const SPIKE_FACTOR: f64 = 5.0;
-
-/// Number of distinct values on either side of a value that count as its neighbours.
-const NEIGHBOURS: usize = 4;
-
-/// Smallest number of real records beyond a quantile whose tail is compared.
-const MIN_BEYOND: f64 = 10.0;
-
-/// Smallest change of the share beyond a quantile that matters, as a factor.
-const MIN_TAIL_FACTOR: f64 = 2.0;
-
-/// Smallest share of synthetic records outside the real range that matters.
-const MIN_OUTSIDE: f64 = 0.005;
-
 /// A column of both tables, with the records that have no value apart.
-struct Column {
-    name: String,
+pub(super) struct Column {
+    pub(super) name: String,
     values: Values,
     missing: Sizes,
     records: Sizes,
@@ -52,13 +36,16 @@ struct Column {
 enum Values {
     /// Names with their counts.
     Names(BTreeMap<String, (f64, f64)>),
-    /// Numbers in ascending order.
+    /// Numbers.
     Numbers(Numbers),
 }
 
-struct Numbers {
-    real: Vec<f64>,
-    synthetic: Vec<f64>,
+/// The numbers of a column.
+pub(super) struct Numbers {
+    /// Numbers of the real table, ascending.
+    pub(super) real: Vec<f64>,
+    /// Numbers of the synthetic table, ascending.
+    pub(super) synthetic: Vec<f64>,
     /// Whether the numbers are codes of bins, whose distances have no meaning.
     are_codes: bool,
     /// Names of codes.
@@ -201,7 +188,8 @@ fn ascending(numbers: impl Iterator<Item = f64>) -> Vec<f64> {
 
 /// Compares a share of the records of both tables.
 pub(super) fn share_check(
-    (check, purpose): (Check, Option<Purpose>),
+    check: Check,
+    purpose: Option<AnalysisPurpose>,
     columns: Vec<String>,
     counts: Sizes,
     sizes: Sizes,
@@ -234,8 +222,13 @@ fn missing_check(column: &Column) -> Option<Examined> {
     if missing.real + missing.synthetic == 0.0 {
         return None;
     }
-    let kind = (Check::Missing, Some(Purpose::Shares));
-    let mut examined = share_check(kind, vec![name.clone()], *missing, *records);
+    let mut examined = share_check(
+        Check::Missing,
+        Some(AnalysisPurpose::Shares),
+        vec![name.clone()],
+        *missing,
+        *records,
+    );
     examined.text = format!(
         "{name} has no value in {} of the synthetic records, and in {} of the real ones",
         percent(missing.synthetic / records.synthetic),
@@ -296,8 +289,13 @@ fn most_changed(
     });
     let (_, value, counts) = changes.max_by(|x, y| x.0.total_cmp(&y.0))?;
     let name = &column.name;
-    let kind = (Check::Shares, Some(Purpose::Shares));
-    let mut examined = share_check(kind, vec![name.clone()], counts, sizes);
+    let mut examined = share_check(
+        Check::Shares,
+        Some(AnalysisPurpose::Shares),
+        vec![name.clone()],
+        counts,
+        sizes,
+    );
     examined.tests = tests;
     examined.text = format!(
         "{name} is {value} in {} of the synthetic records, and in {} of the real ones",
@@ -363,7 +361,7 @@ fn distribution_check(
     Examined {
         check: Check::Distribution,
         columns: vec![name.clone()],
-        purpose: Some(Purpose::Means),
+        purpose: Some(AnalysisPurpose::Means),
         distance,
         expected,
         spread: 0.26 * sizes.variance().sqrt(),
@@ -401,149 +399,4 @@ fn kolmogorov_smirnov(real: &[f64], synthetic: &[f64]) -> (f64, f64) {
         }
     }
     largest
-}
-
-/// Returns the distinct numbers of both tables, ascending, with their counts.
-fn value_counts(numbers: &Numbers) -> Vec<(f64, f64, f64)> {
-    let mut counts: HashMap<u64, (f64, f64)> = HashMap::new();
-    // Adding zero turns -0 into 0.
-    let key = |number: &f64| (number + 0.0).to_bits();
-    numbers
-        .real
-        .iter()
-        .for_each(|n| counts.entry(key(n)).or_default().0 += 1.0);
-    numbers
-        .synthetic
-        .iter()
-        .for_each(|n| counts.entry(key(n)).or_default().1 += 1.0);
-    let counts = counts.into_iter();
-    let mut counts: Vec<(f64, f64, f64)> = counts
-        .map(|(bits, (one, two))| (f64::from_bits(bits), one, two))
-        .collect();
-    counts.sort_by(|x, y| x.0.total_cmp(&y.0));
-    counts
-}
-
-/// Returns the values that have many more records than their neighbours in one of the tables.
-fn spikes(counts: &[(f64, f64, f64)], sizes: Sizes) -> Vec<(f64, f64, f64)> {
-    let real: Vec<(usize, f64)> = occurring(counts, |count| count.1);
-    let synthetic: Vec<(usize, f64)> = occurring(counts, |count| count.2);
-    let mut places = spikes_of(&real, sizes.real);
-    places.extend(spikes_of(&synthetic, sizes.synthetic));
-    places.sort_unstable();
-    places.dedup();
-    places.into_iter().map(|place| counts[place]).collect()
-}
-
-fn occurring(counts: &[(f64, f64, f64)], count: fn(&(f64, f64, f64)) -> f64) -> Vec<(usize, f64)> {
-    let places = counts
-        .iter()
-        .enumerate()
-        .map(|(place, of)| (place, count(of)));
-    places.filter(|(_, count)| *count > 0.0).collect()
-}
-
-fn spikes_of(counts: &[(usize, f64)], records: f64) -> Vec<usize> {
-    let is_spike = |index: usize| {
-        let count = counts[index].1;
-        let near = index.saturating_sub(NEIGHBOURS)..(index + NEIGHBOURS + 1).min(counts.len());
-        let mut others: Vec<f64> = near.filter(|&i| i != index).map(|i| counts[i].1).collect();
-        others.sort_by(f64::total_cmp);
-        let usual = others.get(others.len() / 2).copied().unwrap_or(0.0);
-        count > SPIKE_FACTOR * usual
-    };
-    let frequent = (0..counts.len()).filter(|&index| counts[index].1 >= MIN_SPIKE * records);
-    frequent
-        .filter(|&index| is_spike(index))
-        .map(|index| counts[index].0)
-        .collect()
-}
-
-/// Compares the shares beyond the outer quantiles of the real numbers, and beyond their range.
-fn tail_checks(column: &Column, numbers: &Numbers, shown: &dyn Fn(f64) -> String) -> Vec<Examined> {
-    let mut found = Vec::new();
-    for share in [0.01, 0.005, 0.001] {
-        for is_upper in [true, false] {
-            found.extend(quantile_check(column, numbers, (share, is_upper), shown));
-        }
-    }
-    found.extend(range_check(column, numbers, shown));
-    found
-}
-
-fn quantile_check(
-    column: &Column,
-    numbers: &Numbers,
-    (share, is_upper): (f64, bool),
-    shown: &dyn Fn(f64) -> String,
-) -> Option<Examined> {
-    let Numbers {
-        real, synthetic, ..
-    } = numbers;
-    let sizes = Sizes::of(real.len(), synthetic.len());
-    let place = (share * sizes.real) as usize;
-    let limit = match is_upper {
-        true => real[real.len() - 1 - place.min(real.len() - 1)],
-        false => real[place.min(real.len() - 1)],
-    };
-    let beyond = |numbers: &[f64]| match is_upper {
-        true => numbers.len() - numbers.partition_point(|&number| number <= limit),
-        false => numbers.partition_point(|&number| number < limit),
-    };
-    let counts = Sizes::of(beyond(real), beyond(synthetic));
-    if counts.real < MIN_BEYOND {
-        return None;
-    }
-    let name = &column.name;
-    let kind = (Check::Tails, Some(Purpose::Tails));
-    let mut examined = share_check(kind, vec![name.clone()], counts, sizes);
-    let (one, two) = (counts.real / sizes.real, counts.synthetic / sizes.synthetic);
-    // A tenth of a record avoids a division by zero.
-    let factor = (one / two.max(0.1 / sizes.synthetic)).max(two / one);
-    examined.size = factor.ln() / MIN_TAIL_FACTOR.ln();
-    examined.text = format!(
-        "{name} is {} {} in {} of the synthetic records, and in {} of the real ones",
-        if is_upper { "above" } else { "below" },
-        shown(limit),
-        percent(two),
-        percent(one)
-    );
-    Some(examined)
-}
-
-fn range_check(
-    column: &Column,
-    numbers: &Numbers,
-    shown: &dyn Fn(f64) -> String,
-) -> Option<Examined> {
-    let (low, high) = (*numbers.real.first()?, *numbers.real.last()?);
-    let outside = numbers
-        .synthetic
-        .iter()
-        .filter(|&&n| n < low || n > high)
-        .count() as f64;
-    let sizes = Sizes::of(numbers.real.len(), numbers.synthetic.len());
-    // A second sample's record is outside if it is the smallest or largest of a sample with one more record.
-    let expected = 2.0 / (sizes.real + 1.0);
-    let share = outside / sizes.synthetic;
-    let is_new = sizes.synthetic / (sizes.real + sizes.synthetic);
-    Some(Examined {
-        check: Check::Tails,
-        columns: vec![column.name.clone()],
-        purpose: Some(Purpose::Tails),
-        distance: share,
-        expected,
-        spread: expected,
-        // The probability that the outermost records of both tables, at either end, are all synthetic.
-        p: ((outside + 1.0) * is_new.powf(outside)).min(1.0),
-        size: (share - expected) / MIN_OUTSIDE,
-        tests: 1,
-        text: format!(
-            "{} of the synthetic values of {} are outside the real range, which is {} to {}",
-            percent(share),
-            column.name,
-            shown(low),
-            shown(high)
-        ),
-    })
 }

@@ -74,10 +74,20 @@ pub fn count_copies(real: &[RawColumn], synthetic: &[RawColumn]) -> Option<Copie
         real: (sizes[0] - unique) as f64 / sizes[0] as f64,
         unique,
         copied: count(&|times| times.0 == 1 && times.1 > 0),
-        // n records have n (n - 1) / 2 pairs among themselves, and n m pairs with m others.
-        expected: 2.0 * pairs as f64 * sizes[1] as f64 / sizes[0] as f64,
+        expected: expected_copies(unique, pairs, sizes[1] as f64 / sizes[0] as f64),
         pairs,
     })
+}
+
+/// Returns the number of unique records that occur in an independent sample with `ratio` times as many records.
+///
+/// n records have n (n - 1) / 2 pairs among themselves, and n m pairs with m others, so that there are about 2 m / n
+/// coincidences with unique records for each value that occurs in exactly two of the n records. Several may be with the
+/// same record.
+fn expected_copies(unique: usize, pairs: usize, ratio: f64) -> f64 {
+    let unique = unique as f64;
+    let coincidences = 2.0 * pairs as f64 * ratio;
+    unique * (1.0 - (-coincidences / unique.max(1.0)).exp())
 }
 
 /// Numbers the values of a column of both tables, so that equal values have equal numbers.

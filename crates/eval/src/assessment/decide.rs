@@ -3,17 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Area, AreaName, Assessment, Check, Finding, Purpose, Severity, Suitability, Use,
-    evidence::{Evidence, Examined, Family, Score},
+    AnalysisPurpose, Area, AreaName, Assessment, Check, ColumnUse, Finding, Severity, Suitability,
+    evidence::{Evidence, Examined, Family, SEVERE, Score},
     statistics::normal_limit,
     summary::summary,
 };
 
 /// Maximum number of findings.
 const MAX_FINDINGS: usize = 100;
-
-/// Size from which a difference is severe, in units of the smallest that matters.
-const SEVERE: f64 = 2.0;
 
 /// An examined difference with its decision.
 struct Decided<'a> {
@@ -29,7 +26,6 @@ pub(crate) fn assess(evidence: &Evidence) -> Assessment {
     let mut failed: Vec<&Decided<'_>> = decided.iter().filter(|d| d.severity.is_some()).collect();
     failed.retain(|one| !is_explained(one, &decided));
     failed.sort_by(|x, y| {
-        let rank = |d: &Decided<'_>| (d.family.area() == AreaName::Privacy, d.severity);
         rank(y)
             .cmp(&rank(x))
             .then(y.examined.size.total_cmp(&x.examined.size))
@@ -47,6 +43,16 @@ pub(crate) fn assess(evidence: &Evidence) -> Assessment {
         areas,
         uses,
     }
+}
+
+/// Returns a key that is larger for a check that is named earlier: copies and attacks first, the form of texts last.
+fn rank(decided: &Decided<'_>) -> (bool, Option<Severity>, bool) {
+    let is_about_privacy = decided.family.area() == AreaName::Privacy;
+    (
+        is_about_privacy,
+        decided.severity,
+        decided.family != Family::Forms,
+    )
 }
 
 /// Compares all p values with the bound of their family (Bonferroni).
@@ -193,11 +199,11 @@ fn definition(area: AreaName) -> &'static str {
 }
 
 /// Returns the purposes of all columns and pairs, in the order of the table.
-fn uses(evidence: &Evidence, decided: &[Decided<'_>]) -> Vec<Use> {
+fn uses(evidence: &Evidence, decided: &[Decided<'_>]) -> Vec<ColumnUse> {
     let place = |name: &String| evidence.names.iter().position(|other| other == name);
     let mut purposes: BTreeMap<
         (usize, Vec<Option<usize>>),
-        (Vec<String>, BTreeMap<Purpose, Suitability>),
+        (Vec<String>, BTreeMap<AnalysisPurpose, Suitability>),
     > = BTreeMap::new();
     for Decided {
         examined, severity, ..
@@ -221,7 +227,7 @@ fn uses(evidence: &Evidence, decided: &[Decided<'_>]) -> Vec<Use> {
         *worst = suitability.max(*worst);
     }
     let uses = purposes.into_values();
-    uses.map(|(columns, purposes)| Use {
+    uses.map(|(columns, purposes)| ColumnUse {
         columns,
         purposes: purposes.into_iter().collect(),
     })

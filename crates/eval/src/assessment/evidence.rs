@@ -4,7 +4,13 @@ use std::collections::BTreeMap;
 
 use fhaim_domain::{Schema, TimeFormat};
 
-use super::{AreaName, Check, Purpose};
+use super::{AnalysisPurpose, AreaName, Check};
+
+/// Size from which a difference is severe, in units of the smallest that matters.
+pub(super) const SEVERE: f64 = 2.0;
+
+/// Largest size of a difference that matters and is not severe.
+pub(super) const MINOR: f64 = 1.99;
 
 /// A measured difference of one kind, about the same columns.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +18,7 @@ pub(crate) struct Examined {
     pub(super) check: Check,
     pub(super) columns: Vec<String>,
     /// The purpose that suffers if the check fails.
-    pub(super) purpose: Option<Purpose>,
+    pub(super) purpose: Option<AnalysisPurpose>,
     /// The measured distance.
     pub(super) distance: f64,
     /// Mean distance of two samples of the same population.

@@ -14,7 +14,7 @@ use super::{
 /// Smallest share of texts with another form, or of unknown values, that matters.
 const MIN_NEW: f64 = 0.02;
 
-/// A column with at most so many distinct texts, and at most this share of its records, has a known list of values.
+/// Maximum number of distinct texts of a column with a known list of values, and their maximum share of its records.
 const MAX_KNOWN: usize = 1_000;
 const MAX_KNOWN_SHARE: f64 = 0.05;
 
@@ -114,7 +114,7 @@ fn new_check(
         return None;
     }
     let counts = Sizes::of(once, new as usize);
-    let mut examined = share_check((Check::Form, None), vec![name.to_owned()], counts, sizes);
+    let mut examined = share_check(Check::Form, None, vec![name.to_owned()], counts, sizes);
     examined.distance = counts.synthetic / sizes.synthetic;
     examined.expected = counts.real / sizes.real;
     examined.p = match examined.distance > examined.expected {
@@ -218,7 +218,7 @@ fn step_check(real: &TextCounts, synthetic: &TextCounts) -> Option<Examined> {
     });
     let (step, counts, sizes, effect) = compared.max_by(|x, y| x.3.total_cmp(&y.3))?;
     let name = &real.name;
-    let mut examined = share_check((Check::Form, None), vec![name.clone()], counts, sizes);
+    let mut examined = share_check(Check::Form, None, vec![name.clone()], counts, sizes);
     examined.size = effect / MIN_STEP_EFFECT;
     examined.tests = if is_discrete { 1 } else { STEPS.len() };
     let what = match step {

@@ -1,4 +1,4 @@
-//! Assessment of a synthetic table: what it can be used for, and which checks it fails.
+//! Assessment of a synthetic table: its possible uses, and the checks that it fails.
 //!
 //! Every distance is compared with a *baseline*: the distance that a second sample of the same population, with as many
 //! records, would show. A check fails if the baseline does not explain the distance, and if the distance matters for one
@@ -14,8 +14,10 @@ mod interaction;
 mod models;
 mod pairs;
 mod rules;
+mod spikes;
 mod statistics;
 mod summary;
+mod tails;
 mod triples;
 
 use serde::Serialize;
@@ -40,7 +42,7 @@ pub struct Assessment {
     /// One score for each area that was examined.
     pub areas: Vec<Area>,
     /// Purposes of each column and of the examined pairs.
-    pub uses: Vec<Use>,
+    pub uses: Vec<ColumnUse>,
 }
 
 /// A failed check.
@@ -161,17 +163,17 @@ impl AreaName {
 
 /// How well a column or a pair of columns serves its purposes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Use {
+pub struct ColumnUse {
     /// One or two columns.
     pub columns: Vec<String>,
     /// The purposes that were examined, with the result of each.
-    pub purposes: Vec<(Purpose, Suitability)>,
+    pub purposes: Vec<(AnalysisPurpose, Suitability)>,
 }
 
 /// A purpose of a synthetic column or pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Purpose {
+pub enum AnalysisPurpose {
     /// Shares of categories.
     Shares,
     /// Means and quantiles.

@@ -3,10 +3,10 @@
 use fhaim_domain::Table;
 
 use super::{
-    Check, Purpose,
+    AnalysisPurpose, Check,
     coarse::{Coarse, cells},
     columns::share_check,
-    evidence::{Examined, Findings, Score, percent},
+    evidence::{Examined, Findings, MINOR, Score, percent},
     interaction::interaction,
     statistics::{Cells, Sizes, cohens_h},
 };
@@ -30,6 +30,8 @@ const MIN_GROUP: usize = 60;
 const MAX_RATES: usize = 20;
 /// Smallest number of records of both tables with a value in a group.
 const MIN_CASES: f64 = 5.0;
+/// A wrong rate is not severe if the group has a smaller share of the real records.
+const SMALL_GROUP: f64 = 0.01;
 /// A rate changes beyond its column if its effect is larger by this much.
 const BEYOND_COLUMN: f64 = 0.1;
 
@@ -147,7 +149,7 @@ fn association([one, two]: [&Coarse; 2], cells: Cells) -> Option<Examined> {
     Some(Examined {
         check: Check::Association,
         columns: vec![one.name.clone(), two.name.clone()],
-        purpose: Some(Purpose::Association),
+        purpose: Some(AnalysisPurpose::Association),
         distance: found.distance,
         expected: found.expected,
         spread: found.spread,
@@ -214,12 +216,20 @@ impl Rate {
     }
 
     fn examined(&self, [groups, values]: [&Coarse; 2], tests: usize) -> Examined {
-        let kind = (Check::RateByGroup, Some(Purpose::Rates));
         let columns = vec![groups.name.clone(), values.name.clone()];
-        let mut examined = share_check(kind, columns, self.counts, self.sizes);
+        let mut examined = share_check(
+            Check::RateByGroup,
+            Some(AnalysisPurpose::Rates),
+            columns,
+            self.counts,
+            self.sizes,
+        );
         examined.tests = tests;
         if !self.is_beyond_column() {
             examined.size = examined.size.min(0.9);
+        }
+        if self.sizes.real < SMALL_GROUP * groups.codes[0].len() as f64 {
+            examined.size = examined.size.min(MINOR);
         }
         examined.text = format!(
             "where {} is {}, {} is {} in {} of the synthetic records, and in {} of the real ones",

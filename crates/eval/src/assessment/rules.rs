@@ -5,7 +5,7 @@ use fhaim_domain::{RawColumn, RawValues};
 use super::{
     Check,
     coarse::{Coarse, cells},
-    evidence::{Evidence, Examined, Findings, Score, percent},
+    evidence::{Evidence, Examined, Findings, MINOR, SEVERE, Score, percent},
     pairs::Columns,
     statistics::{Sizes, two_counts},
 };
@@ -16,12 +16,13 @@ const MIN_BROKEN: f64 = 0.001;
 /// Share of the synthetic records from which a broken rule is severe.
 const MANY_BROKEN: f64 = 0.01;
 
-/// A rule about order needs at least so many real records.
+/// Smallest number of real records of a rule about order.
 const MIN_RECORDS: f64 = 100.0;
 /// Two columns are in order by chance if fewer records would break the order with independent values.
 const MIN_BROKEN_BY_CHANCE: f64 = 0.05;
 
-/// A pair of values never occurs if so many real records would have it with independent columns.
+/// Smallest number of real records that would have a pair of values if the columns were independent. A pair with fewer
+/// may be absent by chance.
 const MIN_EXPECTED: f64 = 20.0;
 
 /// Checks the schema's constraints.
@@ -71,7 +72,8 @@ pub(crate) fn order_checks(
     findings
 }
 
-/// Counts the records whose first value is larger, if there are none among the real ones and if that is no chance.
+/// Counts the synthetic records whose first value is larger. Returns `None` if a real record breaks the order, or if
+/// independent values would hardly break it.
 fn broken_order(low: &[&RawColumn; 2], high: &[&RawColumn; 2]) -> Option<(Sizes, Sizes)> {
     let numbers = |column: &RawColumn| match &column.values {
         RawValues::Numbers(values) => Some(values.clone()),
@@ -194,10 +196,9 @@ impl Findings {
         let real = broken.real / sizes.real.max(1.0);
         let synthetic = broken.synthetic / sizes.synthetic.max(1.0);
         let more = synthetic - real;
-        // One and two are the sizes of minor and severe differences.
         let size = match more >= MANY_BROKEN {
-            true => 1.0 + more / MANY_BROKEN,
-            false => more / MIN_BROKEN,
+            true => SEVERE * more / MANY_BROKEN,
+            false => (more / MIN_BROKEN).min(MINOR),
         };
         let expected = 1.0 / (sizes.real + 1.0);
         self.subjects += 1;
@@ -216,11 +217,7 @@ impl Findings {
             } else {
                 1.0
             },
-            size: if more >= MANY_BROKEN {
-                size
-            } else {
-                size.min(1.9)
-            },
+            size,
             tests: 1,
             text: format!(
                 "{} of the synthetic records break {rule}, and {} of the real ones",

@@ -3,7 +3,7 @@
 use fhaim_domain::counted;
 
 use super::{
-    Area, AreaName, Finding, Purpose, Suitability, Use,
+    AnalysisPurpose, Area, AreaName, ColumnUse, Finding, Suitability,
     evidence::{Evidence, Family},
 };
 
@@ -13,13 +13,13 @@ const MAX_SENTENCES: usize = 6;
 /// Maximum number of names in a list.
 const MAX_NAMED: usize = 6;
 
-/// Returns at most six sentences: failed checks first, then the purposes that are served, then what was not checked.
+/// Returns at most six sentences: failed checks first, then the purposes that are served, then the parts that were not checked.
 pub(super) fn summary(
     evidence: &Evidence,
     findings: &[Finding],
     failed: usize,
     areas: &[Area],
-    uses: &[Use],
+    uses: &[ColumnUse],
 ) -> Vec<String> {
     let mut sentences = vec![first(findings, failed)];
     if failed > 1 {
@@ -68,14 +68,14 @@ fn by_area(areas: &[Area]) -> Option<String> {
 }
 
 /// Names the columns that do not serve a purpose.
-fn not_for(uses: &[Use]) -> Option<String> {
+fn not_for(uses: &[ColumnUse]) -> Option<String> {
     let mut parts = Vec::new();
     for (purpose, words) in [
-        (Purpose::Shares, "shares"),
-        (Purpose::Means, "means and quantiles"),
-        (Purpose::Tails, "extreme values"),
+        (AnalysisPurpose::Shares, "shares"),
+        (AnalysisPurpose::Means, "means and quantiles"),
+        (AnalysisPurpose::Tails, "extreme values"),
     ] {
-        let is_bad = |of: &&Use| of.purposes.contains(&(purpose, Suitability::Bad));
+        let is_bad = |of: &&ColumnUse| of.purposes.contains(&(purpose, Suitability::Bad));
         let names: Vec<String> = uses
             .iter()
             .filter(is_bad)
@@ -89,8 +89,8 @@ fn not_for(uses: &[Use]) -> Option<String> {
 }
 
 /// Counts the columns and pairs that serve all purposes that were examined.
-fn served(uses: &[Use]) -> Option<String> {
-    let is_good = |of: &&Use| {
+fn served(uses: &[ColumnUse]) -> Option<String> {
+    let is_good = |of: &&ColumnUse| {
         of.purposes
             .iter()
             .all(|(_, result)| *result == Suitability::Good)
@@ -132,7 +132,7 @@ fn attacked(evidence: &Evidence) -> Option<String> {
     Some(format!("{}.", failed.text))
 }
 
-/// Names what was not examined.
+/// Names the parts that were not examined.
 fn unchecked(evidence: &Evidence) -> Option<String> {
     let is_absent = |family: Family| !evidence.families.contains_key(&family);
     let mut absent: Vec<String> = [
