@@ -88,32 +88,41 @@ fn not_for(uses: &[ColumnUse]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Do not use the table for {}.", parts.join(", or for ")))
 }
 
-/// Counts the columns and pairs that serve all purposes that were examined.
+/// Counts the columns and pairs that serve their purposes.
 fn served(uses: &[ColumnUse]) -> Option<String> {
-    let is_good = |of: &&ColumnUse| {
-        of.purposes
-            .iter()
-            .all(|(_, result)| *result == Suitability::Good)
-    };
-    let count = |columns: usize| {
-        let all = uses.iter().filter(move |of| of.columns.len() == columns);
-        (all.clone().filter(is_good).count(), all.count())
-    };
-    let ((columns, all), (pairs, all_pairs)) = (count(1), count(2));
+    use AnalysisPurpose::{Association, Means, Rates, Shares};
+    let (columns, all) = count_good(uses, &[Shares, Means], 1);
     if all == 0 {
         return None;
     }
-    let of_pairs = match all_pairs {
-        0 => String::new(),
-        _ => format!(
-            ", and {pairs} of {} for association and rates by group",
-            counted(all_pairs as u64, "pair")
-        ),
-    };
-    Some(format!(
-        "{columns} of {} can be used for shares, means and quantiles{of_pairs}, as far as these were examined.",
-        counted(all as u64, "column")
-    ))
+    let mut parts = vec![format!(
+        "{columns} of {} can be used for shares, means and quantiles",
+        counted(all, "column")
+    )];
+    for (purpose, words) in [(Association, "association"), (Rates, "rates by group")] {
+        let (pairs, all) = count_good(uses, &[purpose], 2);
+        if all > 0 {
+            parts.push(format!("{pairs} of {} for {words}", counted(all, "pair")));
+        }
+    }
+    Some(format!("{}.", listed(&parts)))
+}
+
+/// Returns the number of sets of `columns` columns that serve all of the purposes, and that of all sets for which one of
+/// them was examined.
+fn count_good(uses: &[ColumnUse], purposes: &[AnalysisPurpose], columns: usize) -> (u64, u64) {
+    let (mut good, mut all) = (0, 0);
+    for of in uses.iter().filter(|of| of.columns.len() == columns) {
+        let mut results = of
+            .purposes
+            .iter()
+            .filter(|(purpose, _)| purposes.contains(purpose))
+            .peekable();
+        let is_examined = results.peek().is_some();
+        all += u64::from(is_examined);
+        good += u64::from(is_examined && results.all(|(_, result)| *result == Suitability::Good));
+    }
+    (good, all)
 }
 
 fn predicted(areas: &[Area]) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Tests that an assessment finds constructed errors, and nothing in a second sample.
 #![allow(clippy::unwrap_used)]
 
-use fhaim_eval::{AreaName, Assessment, Check, Severity};
+use fhaim_eval::{AnalysisPurpose, AreaName, Assessment, Check, Severity, Suitability};
 
 use crate::cases::{Case, SCHEMA, csv, report, stays};
 
@@ -173,6 +173,27 @@ fn second_draw_of_cells(seed: u64) -> Assessment {
     };
     let (real, synthetic) = (table(), table());
     report(&schema, &real, &synthetic).assessment
+}
+
+#[test]
+fn numbers_near_the_real_ones_serve_means_although_no_value_repeats() {
+    let real = csv(&stays(RECORDS, 1));
+    let moved = |line: &str| {
+        let mut cells: Vec<String> = line.split(',').map(str::to_owned).collect();
+        if let Ok(dose) = cells[4].parse::<f64>() {
+            cells[4] = format!("{:.2}", dose * 1.02);
+        }
+        cells.join(",") + "\n"
+    };
+    let synthetic: String = csv(&stays(RECORDS, 2)).lines().map(moved).collect();
+    let assessment = report(SCHEMA, &real, &synthetic).assessment;
+    let dose = assessment
+        .uses
+        .iter()
+        .find(|of| of.columns == ["dose"])
+        .unwrap();
+    let means = (AnalysisPurpose::Means, Suitability::Good);
+    assert!(dose.purposes.contains(&means), "{dose:?}");
 }
 
 #[test]
