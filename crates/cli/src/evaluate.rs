@@ -217,7 +217,7 @@ fn text(report: &Report) -> String {
     if more > 0 {
         text.push_str(&format!(
             "  and {}\n",
-            counted(more as u64, "further failed check")
+            counted(more, "further failed check")
         ));
     }
     for area in areas {

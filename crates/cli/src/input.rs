@@ -142,7 +142,7 @@ pub fn texts(
 ) -> Result<Vec<TextCounts>, Error> {
     let (text, dialect) = data::dialect_text(data, format)?;
     let missing = read_options(data.name(), format, strictness).missing;
-    Ok(count_texts(text, data.name(), &dialect, &missing, &[])?)
+    Ok(count_texts(text, &data.name(), &dialect, &missing, &[])?)
 }
 
 fn read(
