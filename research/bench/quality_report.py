@@ -1,4 +1,4 @@
-"""Compares the quality and diagnostic reports of SDMetrics with the verdict of `fhaim evaluate`.
+"""Compares the quality and diagnostic reports of SDMetrics with the assessment of `fhaim evaluate`.
 
     python3 -m venv env && env/bin/pip install sdmetrics
     FHAIM_BIN=target/release/fhaim env/bin/python research/bench/quality_report.py DIR adult compas wine --epsilon 1
@@ -47,7 +47,7 @@ def read(path, kinds):
 
 
 def compare(real_path, epsilon, work):
-    """Returns the scores of SDMetrics and our verdict."""
+    """Returns the scores of SDMetrics and our summary."""
     schema, made = work / "schema.json", work / "synthetic.csv"
     fhaim("schema", "infer", "--data", real_path, "--out", schema)
     fhaim("local", "--data", real_path, "--schema", schema, "--epsilon", epsilon, "--out", made, "--yes")
@@ -61,7 +61,7 @@ def compare(real_path, epsilon, work):
         one.generate(*tables, {"tables": {"table": of}}, verbose=False)
     scores = quality.get_properties().set_index("Property")["Score"]
     shapes, pairs = scores["Column Shapes"], scores["Column Pair Trends"]
-    return quality.get_score(), shapes, pairs, diagnostic.get_score(), report["verdict"]["sentences"]
+    return quality.get_score(), shapes, pairs, diagnostic.get_score(), report["assessment"]["summary"]
 
 
 def main():
@@ -70,7 +70,7 @@ def main():
     parser.add_argument("tables", nargs="+")
     parser.add_argument("--epsilon", type=float, default=1.0)
     arguments = parser.parse_args()
-    print("| table | quality | column shapes | column pairs | diagnostic | our verdict |\n|---|---|---|---|---|---|")
+    print("| table | quality | column shapes | column pairs | diagnostic | our summary |\n|---|---|---|---|---|---|")
     for name in arguments.tables:
         with tempfile.TemporaryDirectory() as work:
             work = pathlib.Path(work)

@@ -198,7 +198,7 @@ async function report() {
   await page.locator("#original").setInputFiles(file);
   await page.getByRole("heading", { name: "Verdict" }).waitFor();
   const words = await page.locator(".verdict").innerText();
-  check("the verdict is shown in words", /can be used/.test(words), words.replace(/\s+/g, " "));
+  check("the assessment is shown in words", /can be used/.test(words), words.replace(/\s+/g, " "));
   await look("tables-result");
   const html = await downloaded("Download the report");
   check("the report downloads as an HTML page", html.includes("<h2>Verdict</h2>") && html.includes("<h2>Values</h2>"));

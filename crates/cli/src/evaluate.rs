@@ -5,7 +5,9 @@ use fhaim_files::{FormatArguments, StrictnessArguments};
 use std::path::{Path, PathBuf};
 
 use fhaim_domain::{Schema, Table, counted};
-use fhaim_eval::{Membership, REPORT_STATEMENT, Report, html_page, membership};
+use fhaim_eval::{
+    Assessment, Membership, REPORT_STATEMENT, Report, Severity, html_page, membership,
+};
 use fhaim_files::progress::Progress;
 use serde::Deserialize;
 
@@ -33,6 +35,9 @@ is read as fhaim writes it.
 
 With held-out records, the report includes membership attacks, which try to tell which records the
 synthetic table was made from. They use the synthetic records and, with --model, the model's likelihood.";
+
+/// Maximum number of findings that are printed.
+const SHOWN_FINDINGS: usize = 20;
 
 /// Flags of `evaluate`.
 #[derive(Debug, Args)]
@@ -119,7 +124,12 @@ pub fn compare(
     let held_out = held_out.as_ref().map(|held_out| &held_out.table);
     let mut report = fhaim_eval::evaluate(&real.table, &synthetic.table, held_out, &mut rng)?;
     report.add_values(&real.values, &synthetic.values);
-    report.add_constraints(schema.rule_texts(), &real.broken, &synthetic.broken);
+    let texts = |data, format| input::texts(data, format, &arguments.strictness);
+    report.add_texts(
+        &texts(&arguments.real, format)?,
+        &texts(&arguments.synthetic, &made)?,
+    );
+    report.add_constraints(schema.rules(), &real.broken, &synthetic.broken);
     phase.finish();
     if let Some(held_out) = held_out {
         let phase = progress.uncounted("attack");
@@ -177,12 +187,40 @@ fn text(report: &Report) -> String {
         "{}: {} real and {} synthetic records\n",
         report.name, report.real_records, report.synthetic_records
     );
-    for sentence in &report.verdict.sentences {
+    let Assessment {
+        summary,
+        findings,
+        areas,
+        ..
+    } = &report.assessment;
+    for sentence in summary {
         text.push_str(sentence);
         text.push('\n');
     }
-    for finding in &report.verdict.findings {
-        text.push_str(&format!("  {:.3}  {}\n", finding.distance, finding.text));
+    for finding in findings.iter().take(SHOWN_FINDINGS) {
+        text.push_str(&format!(
+            "  {}: {}\n",
+            match finding.severity {
+                Severity::Major => "severe",
+                Severity::Minor => "slight",
+            },
+            finding.text
+        ));
+    }
+    let more = findings.len().saturating_sub(SHOWN_FINDINGS);
+    if more > 0 {
+        text.push_str(&format!(
+            "  and {}\n",
+            counted(more, "further failed check")
+        ));
+    }
+    for area in areas {
+        if let (Some(score), Some(baseline)) = (area.score, area.baseline) {
+            text.push_str(&format!(
+                "{}: {score:.3} (a second real sample: {baseline:.3})\n",
+                area.name.title()
+            ));
+        }
     }
     for workload in &report.workloads {
         text.push_str(&format!(

@@ -9,6 +9,7 @@ use fhaim_domain::{
 };
 pub use fhaim_files::data::{Data, delimiter, text};
 use fhaim_files::{data, note, read_options, refuse_left_out, remarks};
+use fhaim_intake::{TextCounts, count_texts};
 use fhaim_synth::{FittedModel, load_model};
 
 use crate::{
@@ -131,6 +132,17 @@ pub fn looking(
         ..read_options(data.name(), format, strictness)
     };
     read(&data, schema, format, options)
+}
+
+/// Counts the texts of all columns, before a schema reads them.
+pub fn texts(
+    data: &Data,
+    format: &FormatArguments,
+    strictness: &StrictnessArguments,
+) -> Result<Vec<TextCounts>, Error> {
+    let (text, dialect) = data::dialect_text(data, format)?;
+    let missing = read_options(data.name(), format, strictness).missing;
+    Ok(count_texts(text, &data.name(), &dialect, &missing, &[])?)
 }
 
 fn read(

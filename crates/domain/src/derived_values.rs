@@ -7,6 +7,15 @@ use crate::{
     options::is_missing,
 };
 
+/// A rule that every record satisfies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaRule {
+    /// The rule, in words.
+    pub text: String,
+    /// Names of the columns that it is about.
+    pub columns: Vec<String>,
+}
+
 impl Schema {
     /// Returns the field that defines the form and the type of a field's values: the other one for a derived field
     /// that repeats its values, and otherwise the field itself.
@@ -20,26 +29,36 @@ impl Schema {
         from.unwrap_or(field)
     }
 
-    /// Returns all rules of the schema, in words: its constraints, and one rule for each derived column. Numbers of
-    /// records that break a rule are in this order ([`crate::TableReading::broken`]).
-    pub fn rule_texts(&self) -> Vec<String> {
+    /// Returns all rules of the schema: its constraints, and one rule for each derived column. Numbers of records that
+    /// break a rule are in this order ([`crate::TableReading::broken`]).
+    pub fn rules(&self) -> Vec<SchemaRule> {
         let rules = self.constraints.len() + self.derivations.len();
-        (0..rules).map(|rule| self.rule_text(rule)).collect()
+        (0..rules).filter_map(|index| self.rule(index)).collect()
     }
 
-    /// Returns a rule of [`Schema::rule_texts`].
-    pub(crate) fn rule_text(&self, rule: usize) -> String {
-        if let Some(constraint) = self.constraints.get(rule) {
-            return constraint.to_string();
+    /// Returns a rule of [`Schema::rules`].
+    pub(crate) fn rule(&self, index: usize) -> Option<SchemaRule> {
+        if let Some(constraint) = self.constraints.get(index) {
+            return Some(SchemaRule {
+                text: constraint.to_string(),
+                columns: constraint
+                    .columns()
+                    .into_iter()
+                    .map(str::to_owned)
+                    .collect(),
+            });
         }
-        let derivation = rule.checked_sub(self.constraints.len());
-        let derivation = derivation.and_then(|index| self.derivations.get(index));
-        let field = derivation.and_then(|derivation| self.fields.get(derivation.field));
-        let text = field.and_then(|field| match &field.meaning {
-            Meaning::Derived(derived) => Some(derived.text(&field.name)),
-            _ => None,
-        });
-        text.unwrap_or_default()
+        let derivation = self
+            .derivations
+            .get(index.checked_sub(self.constraints.len())?)?;
+        let field = self.fields.get(derivation.field)?;
+        let Meaning::Derived(derived) = &field.meaning else {
+            return None;
+        };
+        Some(SchemaRule {
+            text: derived.text(&field.name),
+            columns: vec![field.name.clone(), derived.from.clone()],
+        })
     }
 
     /// Sets the values of derived fields, given those of all other written fields.

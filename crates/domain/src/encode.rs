@@ -172,13 +172,7 @@ impl<'a> Encoder<'a> {
     /// Returns the original values, if they were kept.
     pub(crate) fn into_values(self) -> Option<RawColumn> {
         let name = self.field.name().to_owned();
-        let format = match &self.field.meaning {
-            Meaning::Time(time) => Some(&time.dated.format),
-            Meaning::Lapse(lapse) => Some(&lapse.dated.format),
-            Meaning::Steps(steps) => Some(&steps.format),
-            _ => None,
-        };
-        self.kept.map(|kept| kept.finish(name, format.cloned()))
+        self.kept.map(|kept| kept.finish(name))
     }
 
     /// Adds the codes of a text to `columns`, which hold all attributes.

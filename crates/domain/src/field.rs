@@ -13,7 +13,7 @@ use crate::{
     number::NumberField,
     options::is_missing,
     ordered_words::Drawn,
-    times::{Dated, Lapse, Steps, Time},
+    times::{Dated, Lapse, Steps, Time, TimeFormat},
 };
 
 /// A column of a table as its holder has it. Most fields are one attribute. A number with digits is
@@ -96,6 +96,17 @@ impl Field {
     /// Whether sampling generates new values for the field.
     pub fn is_identifier(&self) -> bool {
         matches!(self.meaning, Meaning::Identifier(_))
+    }
+
+    /// The format of the field's times, if it has dates, times of day or durations. [`crate::RawColumn`] has these as
+    /// seconds.
+    pub fn time_format(&self) -> Option<&TimeFormat> {
+        match &self.meaning {
+            Meaning::Time(time) => Some(&time.dated.format),
+            Meaning::Lapse(lapse) => Some(&lapse.dated.format),
+            Meaning::Steps(steps) => Some(&steps.format),
+            _ => None,
+        }
     }
 
     /// Number of identifiers that follow the pattern exactly, if it is limited. Identifiers of later records are

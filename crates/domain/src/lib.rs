@@ -59,6 +59,7 @@ pub use conditions::{ConditionError, parse_conditions};
 pub use constraint::{Age, AgeAt, Constraint, Implies, Sum};
 pub use counted::counted;
 pub use decimal::{Decimal, MAX_DECIMALS, NumberStyle, parse_number};
+pub use derived_values::SchemaRule;
 pub use dialect::Dialect;
 pub use error::{CellProblem, CodesProblem, Error, HeaderProblem, TableProblems};
 pub use field::Field;

@@ -2,15 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::TimeFormat;
-
 /// The original values of one field, by record. Private: this is the table itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawColumn {
     /// The field's name.
     pub name: String,
-    /// The format of the values, if they are moments or durations.
-    pub format: Option<TimeFormat>,
     /// The values.
     pub values: RawValues,
     /// Words in a column of numbers or times, such as `<0.5`, by record.
@@ -78,7 +74,7 @@ impl RawKeeper {
         }
     }
 
-    pub(crate) fn finish(self, name: String, format: Option<TimeFormat>) -> RawColumn {
+    pub(crate) fn finish(self, name: String) -> RawColumn {
         let mut kept_words = BTreeMap::new();
         let values = match self {
             Self::Numbers { values, words } => {
@@ -94,7 +90,6 @@ impl RawKeeper {
         };
         RawColumn {
             name,
-            format,
             values,
             words: kept_words,
         }

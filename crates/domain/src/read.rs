@@ -27,7 +27,7 @@ pub struct TableReading {
     pub adjusted: Vec<Adjusted>,
     /// Columns of the file that were left out.
     pub left_out: Vec<String>,
-    /// Number of records that break each rule, in the order of [`Schema::rule_texts`]. Private: these are counts of
+    /// Number of records that break each rule, in the order of [`Schema::rules`]. Private: these are counts of
     /// records.
     pub broken: Vec<u64>,
     /// Columns whose list is near-unique in the table.
@@ -246,7 +246,8 @@ impl<'a, R: Read> Rows<'a, R> {
         }
         for rule in broken {
             if self.options.broken == BrokenConstraint::Refuse {
-                let error = self.records.refuse_record(self.schema.rule_text(rule));
+                let text = self.schema.rule(rule).map(|rule| rule.text);
+                let error = self.records.refuse_record(text.unwrap_or_default());
                 self.problems.add_constraint(rule, error);
             } else if let Some(count) = self.broken.get_mut(rule) {
                 *count += 1;

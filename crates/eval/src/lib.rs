@@ -6,6 +6,7 @@
 //! [`html_page`] renders it as one self-contained page. A report contains exact statistics of the real records, so only
 //! their holder may see it.
 
+mod assessment;
 mod association;
 mod attacks;
 mod boosting;
@@ -17,9 +18,12 @@ mod prediction;
 mod regression;
 mod report;
 mod values;
-mod verdict;
 mod workload;
 
+pub use assessment::{
+    AnalysisPurpose, Area, AreaName, Assessment, Check, ColumnUse, Copies, Finding, Severity,
+    Suitability, count_copies,
+};
 pub use association::{association_matrix, cramers_v};
 pub use attacks::{
     Attack, MonteCarlo, ScoreAttacks, TVD_BINS, Vectors, monte_carlo, monte_carlo_vectors, nearby,
@@ -36,5 +40,4 @@ pub use report::{
     WorkloadReport, evaluate,
 };
 pub use values::{Shares, ValueReport, ValueShares, compare_values};
-pub use verdict::{Copies, Finding, Reliance, Verdict, count_copies};
 pub use workload::{marginal_l1, model_workload_error, workload_error};

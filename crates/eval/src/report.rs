@@ -1,17 +1,22 @@
 //! The data of a report about a synthetic table.
 
-use fhaim_domain::{Clique, Column, Kind, RawColumn, Table, counted};
+use fhaim_domain::{Clique, Column, Kind, RawColumn, SchemaRule, Table, counted};
+use fhaim_intake::TextCounts;
 use rand::Rng;
 use serde::Serialize;
 
 use crate::{
     Error,
+    assessment::{
+        Assessment, Columns, Copies, Evidence, Family, assess, code_checks, constraint_checks,
+        copy_check, count_copies, form_checks, membership_check, order_checks, prediction_check,
+        value_checks,
+    },
     association::association_matrix,
     closeness::{Closeness, closeness},
     membership::Membership,
     prediction::{Prediction, Target, predict, target_of},
     values::{Shares, ValueReport, compare_values},
-    verdict::{Copies, Verdict, count_copies, verdict},
     workload::marginal_l1,
 };
 
@@ -41,8 +46,8 @@ pub struct Report {
     pub schema_digest: String,
     /// Version of the program that made the report.
     pub version: &'static str,
-    /// Verdict in sentences, with the worst differences first.
-    pub verdict: Verdict,
+    /// What the synthetic table can be used for, and which checks it fails.
+    pub assessment: Assessment,
     /// Number of real records.
     pub real_records: usize,
     /// Number of synthetic records.
@@ -72,6 +77,9 @@ pub struct Report {
     pub constraints: Vec<ConstraintReport>,
     /// Results of membership attacks; absent until [`Report::add_membership`].
     pub membership: Option<Membership>,
+    /// What the checks have measured so far.
+    #[serde(skip)]
+    evidence: Evidence,
 }
 
 /// How often records break one constraint of the schema, or the rule for one derived column.
@@ -79,6 +87,8 @@ pub struct Report {
 pub struct ConstraintReport {
     /// Text of the rule.
     pub text: String,
+    /// The columns that it is about.
+    pub columns: Vec<String>,
     /// Shares of the records that break it.
     pub broken: Shares,
 }
@@ -169,7 +179,7 @@ pub fn evaluate(
             .map(|byte| format!("{byte:02x}"))
             .collect(),
         version: env!("CARGO_PKG_VERSION"),
-        verdict: Verdict::default(),
+        assessment: Assessment::default(),
         values: Vec::new(),
         copies: None,
         real_records: real.records(),
@@ -188,43 +198,84 @@ pub fn evaluate(
         closeness: held_out.map(|held_out| closeness(real, held_out, synthetic, rng)),
         constraints: Vec::new(),
         membership: None,
+        evidence: Evidence::new(real.schema()),
     };
-    report.verdict = verdict(&report);
+    report.examine(real, synthetic);
     Ok(report)
 }
 
 impl Report {
-    /// Adds a comparison value by value, and updates the verdict. The values are those that
-    /// [`fhaim_domain::ReadOptions::keep_values`] keeps.
-    pub fn add_values(&mut self, real: &[RawColumn], synthetic: &[RawColumn]) {
-        self.values = compare_values(real, synthetic);
-        self.copies = count_copies(real, synthetic);
-        self.verdict = verdict(self);
+    /// Runs the checks that need only codes.
+    fn examine(&mut self, real: &Table, synthetic: &Table) {
+        let columns = Columns::new(real, synthetic);
+        let of_codes = code_checks(&self.evidence, real, synthetic);
+        self.evidence.put(Family::Columns, of_codes);
+        self.evidence
+            .put(Family::Associations, columns.associations());
+        self.evidence.put(Family::Rates, columns.rates());
+        self.evidence.put(Family::Triples, columns.triples());
+        self.evidence.put(Family::Rules, columns.never_checks());
+        if let Some(prediction) = &self.prediction {
+            self.evidence
+                .put(Family::Prediction, prediction_check(prediction));
+        }
+        self.assessment = assess(&self.evidence);
     }
 
-    /// Adds the number of records of each table that break each rule, and updates the verdict. The rules are those of
-    /// [`fhaim_domain::Schema::rule_texts`], and the numbers those of [`fhaim_domain::TableReading::broken`].
-    pub fn add_constraints(&mut self, rules: Vec<String>, real: &[u64], synthetic: &[u64]) {
+    /// Adds a comparison value by value, and updates the assessment. The values are those that
+    /// [`fhaim_domain::ReadOptions::keep_values`] keeps.
+    pub fn add_values(&mut self, real: &[RawColumn], synthetic: &[RawColumn]) {
+        let shown = |column: &str, number| self.evidence.shown(column, number);
+        self.values = compare_values(real, synthetic, &shown);
+        self.copies = count_copies(real, synthetic);
+        let of_values = value_checks(&self.evidence, real, synthetic);
+        let of_order = order_checks(&self.evidence, real, synthetic);
+        self.evidence.put(Family::Columns, of_values);
+        self.evidence.add(Family::Rules, of_order);
+        if let Some(copies) = self.copies {
+            self.evidence
+                .put(Family::Copies, copy_check(copies, real, synthetic));
+        }
+        self.assessment = assess(&self.evidence);
+    }
+
+    /// Adds a comparison of the texts of both tables before the schema reads them, and updates the assessment. It shows
+    /// what a schema hides that reads both tables wrongly.
+    pub fn add_texts(&mut self, real: &[TextCounts], synthetic: &[TextCounts]) {
+        self.evidence
+            .put(Family::Forms, form_checks(real, synthetic));
+        self.assessment = assess(&self.evidence);
+    }
+
+    /// Adds the number of records of each table that break each rule of [`fhaim_domain::Schema::rules`], as counted in
+    /// [`fhaim_domain::TableReading::broken`], and updates the assessment.
+    pub fn add_constraints(&mut self, rules: Vec<SchemaRule>, real: &[u64], synthetic: &[u64]) {
         let share = |broken: u64, of: usize| broken as f64 / of.max(1) as f64;
         let counts = real.iter().zip(synthetic);
         self.constraints = rules
             .into_iter()
             .zip(counts)
-            .map(|(text, (&real, &synthetic))| ConstraintReport {
-                text,
+            .map(|(rule, (&real, &synthetic))| ConstraintReport {
+                text: rule.text,
+                columns: rule.columns,
                 broken: Shares {
                     real: share(real, self.real_records),
                     synthetic: share(synthetic, self.synthetic_records),
                 },
             })
             .collect();
-        self.verdict = verdict(self);
+        let sizes = [self.real_records, self.synthetic_records];
+        let checked = constraint_checks(&self.constraints, sizes);
+        self.evidence.put(Family::Constraints, checked);
+        self.assessment = assess(&self.evidence);
     }
 
-    /// Adds the results of membership attacks, and updates the verdict.
+    /// Adds the results of membership attacks, and updates the assessment.
     pub fn add_membership(&mut self, membership: Membership) {
+        self.evidence
+            .put(Family::Membership, membership_check(&membership));
         self.membership = Some(membership);
-        self.verdict = verdict(self);
+        self.assessment = assess(&self.evidence);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use fhaim_domain::{RawColumn, RawValues, TimeFormat};
+use fhaim_domain::{RawColumn, RawValues};
 use serde::Serialize;
 
 /// Maximum share of distinct numbers among a column's records.
@@ -61,31 +61,24 @@ pub struct ValueShares {
     pub shares: Shares,
 }
 
-impl ValueReport {
-    /// Returns the distance by which the column is judged, from 0 to 1.
-    ///
-    /// This is the distance of single values if there is one, and otherwise the Kolmogorov-Smirnov distance, or the
-    /// difference of the shares of a word if that is larger. It is at least the difference of the shares of missing
-    /// values.
-    pub fn distance(&self) -> f64 {
-        let values = self
-            .total_variation
-            .or(self.furthest.as_ref().map(|value| value.shares.distance()))
-            .or(self.kolmogorov_smirnov)
-            .unwrap_or(0.0);
-        values.max(self.missing.distance())
-    }
-}
-
-/// Compares the columns that both tables have. Times in seconds count as numbers.
-pub fn compare_values(real: &[RawColumn], synthetic: &[RawColumn]) -> Vec<ValueReport> {
+/// Compares the columns that both tables have. Times in seconds count as numbers; `shown` writes a number of a column as
+/// the table does.
+pub fn compare_values(
+    real: &[RawColumn],
+    synthetic: &[RawColumn],
+    shown: &dyn Fn(&str, f64) -> String,
+) -> Vec<ValueReport> {
     let other = |name: &str| synthetic.iter().find(|column| column.name == name);
     real.iter()
-        .filter_map(|column| Some(compare(column, other(&column.name)?)))
+        .filter_map(|column| Some(compare(column, other(&column.name)?, shown)))
         .collect()
 }
 
-fn compare(real: &RawColumn, synthetic: &RawColumn) -> ValueReport {
+fn compare(
+    real: &RawColumn,
+    synthetic: &RawColumn,
+    shown: &dyn Fn(&str, f64) -> String,
+) -> ValueReport {
     let (one, two) = (shares(real), shares(synthetic));
     let records = records(real);
     let different = one.keys().filter(|value| value.is_some()).count();
@@ -144,7 +137,7 @@ fn compare(real: &RawColumn, synthetic: &RawColumn) -> ValueReport {
         },
         furthest: furthest.and_then(|value| {
             Some(ValueShares {
-                value: value.as_ref()?.text(real.format.as_ref()),
+                value: value.as_ref()?.text(&|number| shown(&real.name, number)),
                 shares: pair(value),
             })
         }),
@@ -166,8 +159,7 @@ impl Key {
         Self::Number(if negative { !bits } else { bits | (1 << 63) })
     }
 
-    /// Returns the value as a text. Moments and durations have a format.
-    fn text(&self, format: Option<&TimeFormat>) -> String {
+    fn text(&self, shown: &dyn Fn(f64) -> String) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::Number(key) => {
@@ -176,11 +168,7 @@ impl Key {
                 } else {
                     !key
                 };
-                let number = f64::from_bits(bits);
-                match format {
-                    Some(format) => format.show(number as i64).to_string(),
-                    None => number.to_string(),
-                }
+                shown(f64::from_bits(bits))
             }
         }
     }
@@ -260,12 +248,10 @@ fn number_distances(real: &[f64], synthetic: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fhaim_domain::form::KindForm;
 
     fn column(values: &[f64]) -> RawColumn {
         RawColumn {
             name: "x".to_owned(),
-            format: None,
             values: RawValues::Numbers(
                 values
                     .iter()
@@ -291,7 +277,8 @@ mod tests {
                 .collect();
             all
         };
-        let report = compare(&with_words(50), &with_words(10));
+        let shown = |_: &str, number: f64| number.to_string();
+        let report = compare(&with_words(50), &with_words(10), &shown);
         assert_eq!(
             report.missing,
             Shares {
@@ -300,8 +287,8 @@ mod tests {
             }
         );
         assert_eq!(report.different, 51);
-        let same = compare(&with_words(50), &with_words(50));
-        assert_eq!((same.distance(), same.furthest), (0.0, None));
+        let same = compare(&with_words(50), &with_words(50), &shown);
+        assert_eq!((same.kolmogorov_smirnov, same.furthest), (Some(0.0), None));
         // Few different numbers are compared one by one, with the words among them.
         let few = |share: usize| {
             let mut all = column(&[7.0; 400]);
@@ -316,7 +303,7 @@ mod tests {
                 .collect();
             all
         };
-        let report = compare(&few(100), &few(200));
+        let report = compare(&few(100), &few(200), &shown);
         assert_eq!(
             (report.total_variation, report.missing.real),
             (Some(0.25), 0.0)
@@ -330,7 +317,7 @@ mod tests {
             column(&[0.0, 0.0, 0.0, 10.0]),
             column(&[0.0, 5.0, 10.0, f64::NAN]),
         );
-        let report = compare(&real, &synthetic);
+        let report = compare(&real, &synthetic, &|_, number| number.to_string());
         // Two distinct values in four records are more than a tenth, so the column counts as continuous.
         assert_eq!(report.total_variation, None);
         assert_eq!(
@@ -349,6 +336,7 @@ mod tests {
         let report = compare(
             &long(&[0.0, 0.0, 0.0, 10.0]),
             &long(&[0.0, 5.0, 10.0, f64::NAN]),
+            &|_, number| number.to_string(),
         );
         // Shares of 0: 3/4 and 1/4; of 5: 0 and 1/4; of missing values: 0 and 1/4; of 10: equal.
         assert_eq!(report.total_variation, Some(0.5));
@@ -360,15 +348,10 @@ mod tests {
         let numbers = [-7.5, -1.0, 0.0, 1e-9, 3.0, 1e12];
         let keys: Vec<Key> = numbers.iter().map(|&number| Key::number(number)).collect();
         assert!(keys.is_sorted());
-        let texts: Vec<String> = keys.iter().map(|key| key.text(None)).collect();
+        let texts: Vec<String> = keys
+            .iter()
+            .map(|key| key.text(&|number| number.to_string()))
+            .collect();
         assert_eq!(texts, numbers.map(|number| number.to_string()));
-    }
-
-    #[test]
-    fn dates_are_named_in_their_format() {
-        let mut dates = column(&[0.0, 86_400.0].repeat(40));
-        dates.format = Some(TimeFormat::parse("%d.%m.%Y", KindForm::Date).unwrap());
-        let report = compare(&dates, &column(&[86_400.0].repeat(80)));
-        assert!(["01.01.1970", "02.01.1970"].contains(&report.furthest.unwrap().value.as_str()));
     }
 }

@@ -1,12 +1,13 @@
 //! A session: one table, and the keys that it is encrypted under.
 
 use std::io::Read;
+use std::sync::Arc;
 
-use fhaim_domain::{RawColumn, ReadOptions, Table, read_csv};
+use fhaim_domain::{RawColumn, ReadOptions, Schema, Table, TableReading, read_csv};
 use fhaim_dp::generator;
 use fhaim_eval::{Fact, Report, evaluate, html_page};
 use fhaim_he::{DEGREE, ParameterSet, Parameters, PublicKey, UploadKey};
-use fhaim_intake::infer_schema;
+use fhaim_intake::{TextCounts, count_texts, infer_schema};
 use fhaim_protocol::counts::pair_counts::PairCounts;
 use fhaim_protocol::encryption::{Encryptor, key_from_text, key_to_text};
 use fhaim_protocol::holder::HolderNoise;
@@ -41,6 +42,8 @@ pub struct TableSession {
     table: Option<Table>,
     /// The table's original values, if a report needs them.
     values: Vec<RawColumn>,
+    /// The texts of its columns, if a report needs them.
+    texts: Vec<TextCounts>,
     prepared: Option<Prepared>,
     /// An upload key that is never used for data, with the number of its parameter set.
     rehearsed: Option<(u8, UploadKey)>,
@@ -108,7 +111,14 @@ impl TableSession {
         *self = Self::default();
         let table = opened(input, &request.format)?;
         let options = request.options(table.dialect);
-        let reading = read_csv(request.schema, table.text, &options)?;
+        let reading = match options.keep_values {
+            false => read_csv(request.schema, table.text, &options)?,
+            true => {
+                let (reading, texts) = with_texts(request.schema, table.text, &options)?;
+                self.texts = texts;
+                reading
+            }
+        };
         let answer = json(&ReadTable::of(&reading));
         (self.table, self.values) = (Some(reading.table), reading.values);
         answer
@@ -188,17 +198,32 @@ impl TableSession {
             keep_values: !self.values.is_empty(),
             ..ReadOptions::new(file)
         };
-        let synthetic = read_csv(real.shared_schema(), input, &options)?;
+        let (synthetic, texts) = with_texts(real.shared_schema(), input, &options)?;
         let rng = generator().map_err(|_| Error::Order("the browser provides no randomness"));
         let mut report = evaluate(real, &synthetic.table, None, &mut rng?)?;
         if options.keep_values {
             report.add_values(&self.values, &synthetic.values);
+            report.add_texts(&self.texts, &texts);
         }
         let fact = |(name, value)| Fact { name, value };
         let facts: Vec<Fact> = facts.into_iter().map(fact).collect();
         let page = html_page(&report, &facts);
         json(&Reported { report, page })
     }
+}
+
+/// Reads a table, and counts the texts of its columns before the schema reads them.
+fn with_texts(
+    schema: impl Into<Arc<Schema>>,
+    mut input: impl Read,
+    options: &ReadOptions,
+) -> Result<(TableReading, Vec<TextCounts>), Error> {
+    let mut bytes = Vec::new();
+    input.read_to_end(&mut bytes)?;
+    let reading = read_csv(schema, &bytes[..], options)?;
+    let (dialect, missing) = (&options.dialect, &options.missing);
+    let texts = count_texts(&bytes[..], &options.file, dialect, missing, &[])?;
+    Ok((reading, texts))
 }
 
 /// Draws an upload key, as text.

@@ -559,7 +559,7 @@ fn table_compared_with_itself_has_no_distance() {
         same["report"]["pair_total_variation"],
         json!([[0.0, 0.0], [0.0, 0.0]])
     );
-    assert_eq!(same["report"]["verdict"]["findings"], json!([]));
+    assert_eq!(same["report"]["assessment"]["findings"], json!([]));
     assert!(same["page"].as_str().unwrap().contains("1 &amp; no more"));
     // Other values in the same bins: the draw within a bin does not improve the result.
     let within = rows("4");
@@ -569,8 +569,8 @@ fn table_compared_with_itself_has_no_distance() {
         json!([[0.0, 0.0], [0.0, 0.0]])
     );
     assert_eq!(moved["report"]["values"][1]["total_variation"], 0.5);
-    let findings = moved["report"]["verdict"]["findings"].as_array().unwrap();
-    assert_eq!(findings[0]["reliance"], "bad", "{findings:?}");
+    let findings = moved["report"]["assessment"]["findings"].as_array().unwrap();
+    assert_eq!(findings[0]["severity"], "major", "{findings:?}");
     let far = json_of(ask(&mut session, &request, other.as_bytes()).unwrap());
     assert_eq!(far["report"]["pair_total_variation"][0][1], 0.5);
 }

@@ -252,6 +252,11 @@ export interface Composed {
 
 export type Reliance = "good" | "rough" | "bad";
 
+/** How severe a failed check is: crates/eval/src/assessment/mod.rs. */
+export type Severity = "minor" | "major";
+
+export type Suitability = "good" | "rough" | "bad";
+
 export interface Shares {
   real: number;
   synthetic: number;
@@ -262,9 +267,11 @@ export interface Report {
   statement: string;
   real_records: number;
   synthetic_records: number;
-  verdict: {
-    sentences: string[];
-    findings: { columns: string[]; distance: number; reliance: Reliance; text: string }[];
+  assessment: {
+    summary: string[];
+    findings: { check: string; columns: string[]; distance: number; baseline: number; severity: Severity; text: string }[];
+    areas: { name: string; definition: string; score: number | null; baseline: number | null; examined: number; failed: number }[];
+    uses: { columns: string[]; purposes: [string, Suitability][] }[];
   };
   columns: { name: string; binning: string; total_variation: number; labels: string[]; real: number[]; synthetic: number[] }[];
   values: {

@@ -216,8 +216,8 @@ const ERRORS: [label: string, of: (report: Report) => number | undefined, digits
   ["Columns: largest", ({ columns }) => Math.max(...columns.map((column) => column.total_variation)), 4],
   ["Pairs of columns: mean distance", (report) => mean(pairs(report)), 4],
   ["Pairs of columns: largest", (report) => Math.max(0, ...pairs(report)), 4],
-  ["Unreliable findings", ({ verdict }) => verdict.findings.filter(({ reliance }) => reliance === "bad").length, 0],
-  ["Roughly reliable findings", ({ verdict }) => verdict.findings.filter(({ reliance }) => reliance === "rough").length, 0],
+  ["Severe findings", ({ assessment }) => assessment.findings.filter(({ severity }) => severity === "major").length, 0],
+  ["Slight findings", ({ assessment }) => assessment.findings.filter(({ severity }) => severity === "minor").length, 0],
 ];
 
 function pairs({ pair_total_variation }: Report): number[] {

@@ -1,11 +1,11 @@
-// The report on a synthetic table from crates/eval: first the verdict, then the differences, the worst first.
-import type { Reliance, Report, Reported } from "../crypto/messages";
+// The report on a synthetic table from crates/eval: first the summary, then the failed checks, the worst first.
+import type { Report, Reported, Severity } from "../crypto/messages";
 import { Bars, Heatmap, Legend } from "../components/charts";
 import { save } from "../components/save";
 import { count, Facts, Notice } from "../components/ui";
 
-const TONES: Record<Reliance, string> = { good: "good", rough: "warn", bad: "bad" };
-const WORDS: Record<Reliance, string> = { good: "good", rough: "roughly", bad: "unreliable" };
+const TONES: Record<Severity, string> = { minor: "warn", major: "bad" };
+const WORDS: Record<Severity, string> = { minor: "slight", major: "severe" };
 
 export function ReportView({ name, reported: { report, page } }: { name: string; reported: Reported }) {
   const download = () => save(new Blob([page], { type: "text/html" }), `${name}-report.html`);
@@ -13,10 +13,10 @@ export function ReportView({ name, reported: { report, page } }: { name: string;
     <>
       <Notice tone="warn"><p>{report.statement}</p></Notice>
       <div className="row ends">
-        <h3>Verdict</h3>
+        <h3>Assessment</h3>
         <button type="button" onClick={download}>Download the report</button>
       </div>
-      <ul className="verdict">{report.verdict.sentences.map((sentence) => <li key={sentence}>{sentence}</li>)}</ul>
+      <ul className="verdict">{report.assessment.summary.map((sentence) => <li key={sentence}>{sentence}</li>)}</ul>
       <Facts items={[
         ["Real records", count(report.real_records)],
         ["Synthetic records", count(report.synthetic_records)],
@@ -31,14 +31,14 @@ export function ReportView({ name, reported: { report, page } }: { name: string;
   );
 }
 
-function Findings({ report: { verdict: { findings } } }: { report: Report }) {
+function Findings({ report: { assessment: { findings } } }: { report: Report }) {
   if (findings.length === 0) return null;
   return (
     <>
-      <h3>Differences, the worst first</h3>
+      <h3>Failed checks, the worst first</h3>
       <ol className="findings">
-        {findings.map(({ text, distance, reliance }) => (
-          <li key={text}><span className={`tag ${TONES[reliance]}`}>{WORDS[reliance]}</span> {distance.toFixed(3)}: {text}</li>
+        {findings.map(({ text, severity }) => (
+          <li key={text}><span className={`tag ${TONES[severity]}`}>{WORDS[severity]}</span> {text}</li>
         ))}
       </ol>
     </>

@@ -18,6 +18,7 @@ use fhaim_files::{
     progress::{PhaseProgress, Progress},
 };
 use fhaim_he::Layout;
+use fhaim_intake::count_texts;
 use fhaim_protocol::generation;
 use fhaim_protocol::terms::Terms;
 use fhaim_release::{MechanismJob, MechanismRun, RunProgress as Standing};
@@ -268,6 +269,16 @@ impl<'a> Request<'a> {
         };
         let again = read_csv(table.shared_schema(), written, &options)?;
         report.add_values(&self.values, &again.values);
+        let GenerateArguments {
+            data,
+            format,
+            strictness,
+            ..
+        } = self.arguments;
+        let real = input::texts(data, format, strictness)?;
+        let name = &options.file;
+        let texts = count_texts(written, name, &options.dialect, &options.missing, &[])?;
+        report.add_texts(&real, &texts);
         Ok(file.write_bytes(html_page(&report, &summary.facts()).as_bytes())?)
     }
 

@@ -113,12 +113,12 @@ fn synthetic_export_keeps_formats_and_shares() {
     );
     let said = String::from_utf8(said.stdout).unwrap();
     assert!(
-        said.contains("can be used for counts and averages"),
+        said.contains("can be used for shares, means and quantiles"),
         "{said}"
     );
     for page in ["r.html", "e.html"] {
         let page = read(page);
-        assert!(page.contains("<h2>Verdict</h2>") && page.contains("<h2>Values</h2>"));
+        assert!(page.contains("<h2>Assessment</h2>") && page.contains("<h2>Values</h2>"));
     }
 }
 

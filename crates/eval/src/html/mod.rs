@@ -1,9 +1,9 @@
 //! Renders a report as one HTML page without scripts or external resources, with every text escaped.
 
+mod assessment;
 mod bars;
 mod heatmap;
 mod membership;
-mod verdict;
 
 use std::fmt::{self, Display, Formatter};
 
@@ -12,10 +12,10 @@ use crate::{
     prediction::{Prediction, Scores},
     report::Report,
 };
+use assessment::{AssessmentSection, ValuesSection};
 use bars::Bars;
 use heatmap::{Heatmap, NARROW, Scale, WIDE};
 use membership::membership_section;
-use verdict::{ValuesSection, VerdictSection};
 
 const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
@@ -112,7 +112,7 @@ impl Display for Page<'_> {
              <body>\n<main>\n"
         )?;
         self.header(out)?;
-        VerdictSection(self.report).fmt(out)?;
+        AssessmentSection(self.report).fmt(out)?;
         self.summary(out)?;
         ValuesSection(&self.report.values).fmt(out)?;
         self.columns(out)?;

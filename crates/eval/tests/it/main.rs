@@ -1,4 +1,6 @@
 //! Integration tests, in one program because each program takes seconds to link.
 
+mod assessment;
+mod cases;
 mod report;
-mod verdicts;
+mod second_draws;

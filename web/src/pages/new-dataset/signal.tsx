@@ -2,7 +2,7 @@
 import type { Planned, ReadColumn, ReadTable, Reliance } from "../../crypto/messages";
 import { count } from "../../components/ui";
 
-/** Expected distances from which a report calls a column roughly reliable, and unreliable (crates/eval, verdict.rs). */
+/** Expected distances from which a column is roughly usable, and not at all: the sizes that a report calls slight and severe. */
 const NEAR = 0.05;
 const FAR = 0.1;
 

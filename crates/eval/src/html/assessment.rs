@@ -1,48 +1,53 @@
-//! The page's verdict: sentences, then the worst differences, then single values.
+//! The page's assessment: summary, areas and findings, and the comparison of single values.
 
 use std::fmt::{self, Display, Formatter};
 
 use super::{Escaped, percent};
-use crate::{Finding, Reliance, Report, ValueReport};
+use crate::{Assessment, Report, ValueReport};
 
 /// The first section of a page.
-pub(super) struct VerdictSection<'a>(pub(super) &'a Report);
+pub(super) struct AssessmentSection<'a>(pub(super) &'a Report);
 
-impl Display for VerdictSection<'_> {
+impl Display for AssessmentSection<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let Report { verdict, .. } = self.0;
-        out.write_str("<section>\n<h2>Verdict</h2>\n")?;
-        for sentence in &verdict.sentences {
+        let Assessment {
+            summary,
+            findings,
+            areas,
+            ..
+        } = &self.0.assessment;
+        out.write_str("<section>\n<h2>Assessment</h2>\n")?;
+        for sentence in summary {
             writeln!(out, "<p class=\"lead\">{}</p>", Escaped(sentence))?;
         }
-        if !verdict.findings.is_empty() {
-            out.write_str(
-                "<div class=\"panel scroll\">\n<h3>Worst first</h3>\n<table>\n<thead><tr>\
-                 <th>What differs</th><th>Reliable</th><th class=\"number\">Distance</th>\
-                 </tr></thead>\n<tbody>\n",
+        out.write_str("<ul>\n")?;
+        for area in areas {
+            let shown = |score: Option<f64>| {
+                score.map_or_else(|| "not examined".to_owned(), |score| format!("{score:.3}"))
+            };
+            writeln!(
+                out,
+                "<li>{}: {} (a second real sample: {}), {} of {} failed. {}</li>",
+                area.name.title(),
+                shown(area.score),
+                shown(area.baseline),
+                area.failed,
+                area.examined,
+                Escaped(area.definition)
             )?;
-            verdict
-                .findings
-                .iter()
-                .try_for_each(|finding| finding_row(out, finding))?;
-            out.write_str("</tbody>\n</table>\n</div>\n")?;
         }
-        out.write_str("</section>\n")
+        out.write_str("</ul>\n<ol>\n")?;
+        for finding in findings {
+            writeln!(
+                out,
+                "<li>{} ({:.3}, a second real sample: {:.3})</li>",
+                Escaped(&finding.text),
+                finding.distance,
+                finding.baseline
+            )?;
+        }
+        out.write_str("</ol>\n</section>\n")
     }
-}
-
-fn finding_row(out: &mut Formatter<'_>, finding: &Finding) -> fmt::Result {
-    let reliance = match finding.reliance {
-        Reliance::Good => "yes",
-        Reliance::Rough => "roughly",
-        Reliance::Bad => "no",
-    };
-    writeln!(
-        out,
-        "<tr><td>{}</td><td>{reliance}</td><td class=\"number\">{:.3}</td></tr>",
-        Escaped(&finding.text),
-        finding.distance
-    )
 }
 
 /// The section with columns compared value by value.
