@@ -9,8 +9,11 @@ mod date;
 mod dated;
 mod format;
 mod iso;
+mod iso_text;
 mod letters;
 mod names;
+mod options;
+mod problem;
 mod read;
 mod show;
 mod special;
@@ -27,7 +30,9 @@ pub(crate) use self::{
 };
 pub use self::{
     date::{DAY, date_from_days, days_from_date},
-    format::{FormatProblem, TimeFormat, TimeOptions},
+    format::TimeFormat,
     names::TimeNames,
+    options::TimeOptions,
+    problem::FormatProblem,
     show::Moment,
 };

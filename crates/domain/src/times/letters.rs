@@ -3,8 +3,8 @@
 use jiff::{civil::date, fmt::strtime};
 
 use super::{
-    format::TimeOptions,
     names::{MONTHS, TimeNames, WEEKDAYS},
+    options::TimeOptions,
 };
 
 /// A part of a date or time. A format has each part at most once.

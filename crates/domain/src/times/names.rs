@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::format::FormatProblem;
+use super::problem::FormatProblem;
 
 /// Maximum number of characters of a name.
 const MAX_NAME: usize = 32;
