@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use fhaim_domain::{Schema, Table, counted};
 use fhaim_eval::{
-    Assessment, Membership, REPORT_STATEMENT, Report, Severity, html_page, membership,
+    Assessment, ConstraintReport, Membership, REPORT_STATEMENT, Report, Severity, html_page,
+    membership,
 };
 use fhaim_files::progress::Progress;
 use serde::Deserialize;
@@ -222,6 +223,7 @@ fn text(report: &Report) -> String {
             ));
         }
     }
+    text.push_str(&rules_text(report));
     for workload in &report.workloads {
         text.push_str(&format!(
             "mean L1 error over {} of {} of {}: {:.4}\n",
@@ -236,4 +238,22 @@ fn text(report: &Report) -> String {
         report.association.mean_absolute_difference
     ));
     text
+}
+
+/// Names the rules of the schema that synthetic records break.
+fn rules_text(report: &Report) -> String {
+    let rules = &report.constraints;
+    let broken = || rules.iter().filter(|rule| rule.broken.synthetic > 0.0);
+    if !rules.is_empty() && broken().next().is_none() {
+        let all = counted(rules.len(), "rule");
+        return format!("No synthetic record breaks any of the schema's {all}.\n");
+    }
+    let say = |rule: &ConstraintReport| {
+        let share = 100.0 * rule.broken.synthetic;
+        format!(
+            "{share:.1}% of the synthetic records break a rule of the schema: {}\n",
+            rule.text
+        )
+    };
+    broken().map(say).collect()
 }

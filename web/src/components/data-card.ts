@@ -12,7 +12,7 @@ export type Carded = Omit<LinkedResult, "attributes">;
 export const CAVEATS = [
   "No record belongs to a real person. Counts of few records are mostly noise.",
   "Dependences between columns that were not measured are missing.",
-  "Only the holder can say how close the table is to the original: ask for the report's verdict.",
+  "Only the holder can say how close the table is to the original: ask for the report.",
 ];
 
 /** Returns the number of columns of a synthetic table. */

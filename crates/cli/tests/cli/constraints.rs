@@ -81,7 +81,7 @@ fn drawn_records_satisfy_the_schemas_constraints() {
     };
     let said = evaluated("s.csv");
     assert!(
-        said.contains("No synthetic record breaks any of the schema's 2 constraints."),
+        said.contains("No synthetic record breaks any of the schema's 2 rules."),
         "{said}"
     );
     // A synthetic table from elsewhere may break constraints; the evaluation reports them.
@@ -89,7 +89,7 @@ fn drawn_records_satisfy_the_schemas_constraints() {
     fs::write(folder.path().join("wrong.csv"), wrong).unwrap();
     let said = evaluated("wrong.csv");
     assert!(
-        said.contains("25.0% of the synthetic records break a constraint"),
+        said.contains("25.0% of the synthetic records break a rule of the schema"),
         "{said}"
     );
     // A real table that breaks constraints is rejected, with the row and a way out.
