@@ -569,7 +569,9 @@ fn table_compared_with_itself_has_no_distance() {
         json!([[0.0, 0.0], [0.0, 0.0]])
     );
     assert_eq!(moved["report"]["values"][1]["total_variation"], 0.5);
-    let findings = moved["report"]["assessment"]["findings"].as_array().unwrap();
+    let findings = moved["report"]["assessment"]["findings"]
+        .as_array()
+        .unwrap();
     assert_eq!(findings[0]["severity"], "major", "{findings:?}");
     let far = json_of(ask(&mut session, &request, other.as_bytes()).unwrap());
     assert_eq!(far["report"]["pair_total_variation"][0][1], 0.5);
