@@ -92,7 +92,8 @@ pub struct Implies {
 ///
 /// With two dates, the age is the number of whole years between them. A birthday on 29 February counts on 1 March in
 /// common years. With a year on either side, the age is the difference of the years, or one less, because the birthday
-/// is not known; the same holds for two equal months of different years.
+/// is not known; the same holds for two equal months of different years. At the end of a year ([`AgeAt::EndOf`]), the
+/// age is always the difference of the years, because the birthday has passed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Age {
@@ -106,12 +107,43 @@ pub struct Age {
 
 /// The time at which an age was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum AgeAt {
     /// The same year in all records.
     Year(i64),
     /// A column of dates or datetimes.
     Column(String),
+    /// The end of a year.
+    EndOf {
+        /// The year.
+        end_of: YearOf,
+    },
+}
+
+/// A year at whose end an age was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum YearOf {
+    /// The same year in all records.
+    Year(i64),
+    /// The year of a column of dates or datetimes.
+    Column(String),
+}
+
+impl AgeAt {
+    /// Returns the column that has the time, if any.
+    pub fn column(&self) -> Option<&str> {
+        match self {
+            Self::Column(column)
+            | Self::EndOf {
+                end_of: YearOf::Column(column),
+            } => Some(column),
+            Self::Year(_)
+            | Self::EndOf {
+                end_of: YearOf::Year(_),
+            } => None,
+        }
+    }
 }
 
 /// The columns of a [`Constraint::Sum`].
@@ -133,10 +165,10 @@ impl Constraint {
             Self::Implies(Implies { when, then }) => {
                 when.keys().chain(then.keys()).map(|c| &**c).collect()
             }
-            Self::Age(Age { age, born, at }) => match at {
-                AgeAt::Year(_) => vec![age.as_str(), born],
-                AgeAt::Column(at) => vec![age.as_str(), born, at],
-            },
+            Self::Age(Age { age, born, at }) => [age.as_str(), born]
+                .into_iter()
+                .chain(at.column())
+                .collect(),
             Self::Sum(sum) => {
                 let parts = sum.parts.iter().map(|c| &**c);
                 std::iter::once(&*sum.total).chain(parts).collect()
@@ -163,6 +195,17 @@ impl Display for Constraint {
             Self::Age(Age { age, born, at }) => match at {
                 AgeAt::Year(year) => write!(out, "{age:?} is the age in {year} by {born:?}"),
                 AgeAt::Column(at) => write!(out, "{age:?} is the age at {at:?} by {born:?}"),
+                AgeAt::EndOf { end_of } => match end_of {
+                    YearOf::Year(year) => {
+                        write!(out, "{age:?} is the age at the end of {year} by {born:?}")
+                    }
+                    YearOf::Column(at) => {
+                        write!(
+                            out,
+                            "{age:?} is the age at the end of the year of {at:?} by {born:?}"
+                        )
+                    }
+                },
             },
             Self::Sum(sum) => {
                 let parts: Vec<String> = sum.parts.iter().map(|part| format!("{part:?}")).collect();

@@ -56,7 +56,7 @@ pub use check::{Coarsening, ColumnCost, PairCost, SchemaCost, check_schema, pair
 pub use clique::{Clique, Digit, Domain, Subsets};
 pub use column::{Column, Kind};
 pub use conditions::{ConditionError, parse_conditions};
-pub use constraint::{Age, AgeAt, Constraint, Implies, Sum};
+pub use constraint::{Age, AgeAt, Constraint, Implies, Sum, YearOf};
 pub use counted::counted;
 pub use decimal::{Decimal, MAX_DECIMALS, NumberStyle, parse_number};
 pub use derived_values::SchemaRule;

@@ -16,11 +16,17 @@ export function ruleInWords(constraint: Constraint): string {
   }
   if ("age" in constraint) {
     const { age, born, at } = constraint.age;
-    return `${age} is the age ${typeof at === "number" ? "in" : "at"} ${at} by ${born}`;
+    return `${age} is the age ${timeOfAge(at)} by ${born}`;
   }
   if ("sum" in constraint) return `${constraint.sum.total} is ${constraint.sum.parts.join(" + ")}`;
   // A later program may have other constraints.
   return JSON.stringify(constraint);
+}
+
+function timeOfAge(at: number | string | { end_of: number | string }): string {
+  if (typeof at === "number") return `in ${at}`;
+  if (typeof at === "string") return `at ${at}`;
+  return typeof at.end_of === "number" ? `at the end of ${at.end_of}` : `at the end of the year of ${at.end_of}`;
 }
 
 function shown(value: string): string {

@@ -59,7 +59,7 @@ export type Constraint =
   | { missing_together: [string, string] }
   | { never: Record<string, string> }
   | { implies: { when: Record<string, string[]>; then: Record<string, string[]> } }
-  | { age: { age: string; born: string; at: number | string } }
+  | { age: { age: string; born: string; at: number | string | { end_of: number | string } } }
   | { sum: { total: string; parts: string[] } };
 
 export interface Schema {

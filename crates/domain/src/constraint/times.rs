@@ -55,15 +55,15 @@ impl TimeRule {
                     let seconds = readings.get(&field).map(|reading| reading.seconds);
                     Some((calendar, seconds.or_else(|| step(field))?))
                 };
-                let at = match at {
-                    At::Year(year) => Some((Calendar::YEARS, year)),
-                    At::Field(at) => value(at),
+                let time = match at {
+                    At::Year(year) | At::EndOfYear(year) => Some((Calendar::YEARS, year)),
+                    At::Field(at) | At::EndOfField(at) => value(at),
                 };
-                let (Some(age), Some(born), Some(at)) = (step(age), value(born), at) else {
+                let (Some(age), Some(born), Some(time)) = (step(age), value(born), time) else {
                     return true;
                 };
-                let (of_born, of_at) = born.0.common(at.0);
-                let (least, most) = age::ages(of_born.dates(born.1), of_at.dates(at.1));
+                let (of_born, of_time) = born.0.common(time.0, at.is_year_end());
+                let (least, most) = age::ages(of_born.dates(born.1), of_time.dates(time.1));
                 (least..=most).contains(&age)
             }
         }

@@ -168,26 +168,73 @@ fn datetimes_with_offsets_are_compared_in_universal_time() {
     );
 }
 
+/// Checks which rows satisfy an age. `at` is the column of the time, or a year; `named` is the key `at` of the rule.
+fn check_age(born: Json, at: Json, named: Json, rows: &[(&str, bool)]) {
+    let rule = json!([{"age": {"age": "age", "born": "born", "at": named}}]);
+    let age = years("age", 0, 119);
+    let (columns, header) = match at.is_number() {
+        true => (json!([age, born]), "age,born"),
+        false => (json!([age, born, at]), "age,born,at"),
+    };
+    let schema = parse(&columns, &rule).unwrap();
+    for &(row, holds) in rows {
+        let count = broken(&schema, &format!("{header}\n{row}\n"));
+        assert_eq!(count == [0], holds, "{row}");
+    }
+}
+
+#[test]
+fn age_at_the_end_of_a_year_is_the_difference_of_the_years() {
+    let check = |born: Json, at: Json, rows: &[(&str, bool)]| {
+        let named = at["name"].as_str().map_or(at.clone(), Json::from);
+        check_age(born, at, json!({"end_of": named}), rows);
+    };
+    let year = years("born", 1900, 2024);
+    check(
+        year.clone(),
+        json!(2020),
+        &[
+            ("40,1980", true),
+            ("39,1980", false),
+            ("41,1980", false),
+            (",1980", true),
+        ],
+    );
+    check(
+        date("born"),
+        json!(2020),
+        &[
+            ("40,1980-12-31", true),
+            ("40,1980-01-01", true),
+            ("39,1980-12-31", false),
+            ("40,unknown", true),
+        ],
+    );
+    check(
+        year,
+        date("at"),
+        &[
+            ("40,1980,2020-01-01", true),
+            ("40,1980,2020-12-31", true),
+            ("39,1980,2020-01-01", false),
+            ("39,1980,", true),
+        ],
+    );
+    check(
+        date("born"),
+        datetime("at", "%Y-%m-%d %H:%M"),
+        &[
+            ("40,1980-06-15,2020-01-01 00:00", true),
+            ("39,1980-06-15,2020-01-01 00:00", false),
+        ],
+    );
+}
+
 #[test]
 fn age_is_compared_with_dates_and_years() {
     let check = |born: Json, at: Json, rows: &[(&str, bool)]| {
         let named = at["name"].as_str().map_or(at.clone(), Json::from);
-        let rule = json!([{"age": {"age": "age", "born": "born", "at": named}}]);
-        let age = years("age", 0, 119);
-        let columns = match at.is_number() {
-            true => json!([age, born]),
-            false => json!([age, born, at]),
-        };
-        let schema = parse(&columns, &rule).unwrap();
-        let header = if at.is_number() {
-            "age,born"
-        } else {
-            "age,born,at"
-        };
-        for &(row, holds) in rows {
-            let count = broken(&schema, &format!("{header}\n{row}\n"));
-            assert_eq!(count == [0], holds, "{row}");
-        }
+        check_age(born, at, named, rows);
     };
     let (at, seen) = (date("at"), datetime("at", "%Y-%m-%d %H:%M"));
     check(
@@ -271,6 +318,23 @@ fn invalid_rules_of_dates_are_rejected_with_the_reason() {
         (json!([age("age", "fives", 2024.into())]), dates),
         (json!([age("age", "born", "year".into())]), at),
         (json!([age("age", "born", "sex".into())]), at),
+        (json!([age("age", "born", json!({"end_of": "sex"}))]), at),
+        (
+            json!([age("age", "born", json!({"end_of": 10_000}))]),
+            "from 1 to 9999",
+        ),
+        (
+            json!([age("age", "born", json!({"end_of": "born"}))]),
+            "names a column twice",
+        ),
+        (
+            json!([age(
+                "age",
+                "born",
+                json!({"end_of": "at", "start_of": "at"})
+            )]),
+            "AgeAt",
+        ),
         (json!([age("age", "born", 0.into())]), "from 1 to 9999"),
         (json!([age("age", "born", 10_000.into())]), "from 1 to 9999"),
         (
@@ -589,6 +653,10 @@ impl Random {
             let at = match random.rng.random_bool(0.3) {
                 true => json!(2020),
                 false => json!(format!("c{other}")),
+            };
+            let at = match random.rng.random_bool(0.5) {
+                true => json!({"end_of": at}),
+                false => at,
             };
             rules.push(json!({"age": {"age": format!("age{age}"), "born": born, "at": at}}));
         }

@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use fhaim_intake::{Draft, InferOptions, infer_schema};
+use fhaim_intake::{Draft, InferOptions, RuleChange, infer_schema};
 use rand::Rng;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+use serde_json::{Value as Json, json};
 
 /// Drafts a table whose records `row` returns, as CSV lines.
 fn draft(header: &str, records: u64, row: impl Fn(u64, &mut ChaCha8Rng) -> String) -> Draft {
@@ -223,6 +224,84 @@ fn age_and_year_of_birth_in_one_year_are_proposed() {
         [("\"age\" is 2021 minus \"born\", or one less", 2_000)]
     );
     assert!(rules(&draft("age,born", 2_000, row(1_990))).is_empty());
+}
+
+/// The drafted rule of `age`, as JSON.
+fn age_rule(draft: &Draft) -> Json {
+    let rule = draft.rules.iter().find(|rule| rule.columns[0] == "age");
+    match &rule.unwrap().change {
+        RuleChange::Constraint(constraint) => serde_json::to_value(constraint).unwrap(),
+        RuleChange::Column(_) => panic!("{rule:?}"),
+    }
+}
+
+#[test]
+fn age_that_is_a_year_minus_the_year_of_birth_is_proposed_exactly() {
+    let row = |loose: u64| {
+        move |number: u64, rng: &mut ChaCha8Rng| {
+            let born = rng.random_range(1935..2000);
+            format!("{},{born}", 2024 - born - u64::from(number == loose))
+        }
+    };
+    let exact = draft("age,born", 2_000, row(0));
+    assert_eq!(rules(&exact), [("\"age\" is 2024 minus \"born\"", 2_000)]);
+    let at = json!({"end_of": 2024});
+    assert_eq!(
+        age_rule(&exact),
+        json!({"age": {"age": "age", "born": "born", "at": at}})
+    );
+    let loose = draft("age,born", 2_000, row(1_990));
+    let sentence = "\"age\" is 2024 minus \"born\", or one less";
+    assert_eq!(rules(&loose), [(sentence, 2_000)]);
+    assert_eq!(
+        age_rule(&loose),
+        json!({"age": {"age": "age", "born": "born", "at": 2024}})
+    );
+}
+
+#[test]
+fn age_that_is_the_year_of_a_date_minus_the_year_of_birth_is_proposed_exactly() {
+    let drafted = |born_has_days: bool| {
+        draft("born,age,seen", 400, move |_, rng| {
+            let (born, at, _) = person(rng);
+            let birth = match born_has_days {
+                true => format!("{:04}-{:02}-{:02}", born.0, born.1, born.2),
+                false => born.0.to_string(),
+            };
+            format!(
+                "{birth},{},{:04}-{:02}-{:02}",
+                at.0 - born.0,
+                at.0,
+                at.1,
+                at.2
+            )
+        })
+    };
+    for (born_has_days, since) in [(false, "\"born\""), (true, "the year of \"born\"")] {
+        let draft = drafted(born_has_days);
+        let sentence = format!("\"age\" is the year of \"seen\" minus {since}");
+        assert!(
+            rules(&draft).contains(&(sentence.as_str(), 400)),
+            "{:?}",
+            rules(&draft)
+        );
+        let at = json!({"end_of": "seen"});
+        assert_eq!(
+            age_rule(&draft),
+            json!({"age": {"age": "age", "born": "born", "at": at}})
+        );
+    }
+}
+
+#[test]
+fn exact_year_is_preferred_to_a_date_that_leaves_two_ages() {
+    let draft = draft("born,age,seen", 400, |_, rng| {
+        let born = rng.random_range(1935..2000);
+        let (year, month, day) = parts(2024, rng.random_range(0..600));
+        format!("{born},{},{year:04}-{month:02}-{day:02}", 2024 - born)
+    });
+    let wanted = ("\"age\" is 2024 minus \"born\"", 400);
+    assert_eq!(rules(&draft), [wanted]);
 }
 
 #[test]

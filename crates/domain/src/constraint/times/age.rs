@@ -22,6 +22,8 @@ enum Precision {
     Day,
     Month,
     Year,
+    /// The year. Its last day counts: the age is the difference of the years.
+    YearEnd,
 }
 
 /// How the values of a field stand for dates.
@@ -112,16 +114,23 @@ impl<'a> Calendar<'a> {
         field.number().map(|_| Self::YEARS).or_else(format)
     }
 
-    /// Returns the two calendars with the part of dates that is known in both.
-    pub(super) fn common(self, other: Self) -> (Self, Self) {
-        let known = self.known.max(other.known);
+    /// Returns the two calendars with the part of dates that is known in both, or with the ends of years.
+    pub(super) fn common(self, other: Self, is_year_end: bool) -> (Self, Self) {
+        let known = match is_year_end {
+            true => Precision::YearEnd,
+            false => self.known.max(other.known),
+        };
         (Self { known, ..self }, Self { known, ..other })
     }
 
     /// Returns the first and the last date that a value stands for.
     pub(super) fn dates(self, value: i64) -> Span {
+        let of_year = |number: i64| match self.known {
+            Precision::YearEnd => (year(number).1, year(number).1),
+            _ => year(number),
+        };
         let Some(format) = self.format else {
-            return year(value);
+            return of_year(value);
         };
         let day = format.day(value);
         let date = date_of(day);
@@ -132,7 +141,7 @@ impl<'a> Calendar<'a> {
                 let last = next.map_or(date | (MONTH - 1), |next| date_of(next - 1));
                 (last - last.rem_euclid(MONTH) + 1, last)
             }
-            Precision::Year => year(date.div_euclid(YEAR)),
+            Precision::Year | Precision::YearEnd => of_year(date.div_euclid(YEAR)),
         }
     }
 
@@ -150,14 +159,18 @@ impl<'a> Calendar<'a> {
                 let day = day_at_least(date);
                 Grid::Month.first_day(Grid::Month.step(day)).unwrap_or(day)
             }
-            Precision::Year => first_day(year),
+            Precision::Year | Precision::YearEnd => first_day(year),
         };
         day.saturating_mul(DAY).saturating_add(format.day_start())
     }
 
     /// Returns the largest value whose first date is at most `date`.
     pub(super) fn at_most(self, date: i64) -> i64 {
-        let year = date.saturating_sub(MONTH + 1).div_euclid(YEAR);
+        let first = match self.known {
+            Precision::YearEnd => LAST.0 * MONTH + LAST.1,
+            _ => MONTH + 1,
+        };
+        let year = date.saturating_sub(first).div_euclid(YEAR);
         let Some(format) = self.format else {
             return year;
         };
@@ -168,7 +181,7 @@ impl<'a> Calendar<'a> {
                 let next = Grid::Month.step(day).saturating_add(1);
                 Grid::Month.first_day(next).unwrap_or(day.saturating_add(1))
             }
-            Precision::Year => first_day(year.saturating_add(1)),
+            Precision::Year | Precision::YearEnd => first_day(year.saturating_add(1)),
         };
         let end = next.saturating_mul(DAY).saturating_add(format.day_start());
         end.saturating_sub(1)
@@ -192,7 +205,7 @@ mod tests {
             _ => (Calendar::with_format(&days), days.read(text).unwrap()),
         };
         let ((born, birth), (at, time)) = (read(born), read(at));
-        let (born, at) = born.common(at);
+        let (born, at) = born.common(at, false);
         ages(born.dates(birth), at.dates(time))
     }
 
@@ -234,11 +247,39 @@ mod tests {
     }
 
     #[test]
+    fn age_at_the_end_of_a_year_is_the_difference_of_the_years() {
+        let days = format("%Y-%m-%d");
+        let dates = Calendar::with_format(&days);
+        let value = |text: &str| match text.len() {
+            4 => (Calendar::YEARS, text.parse().unwrap()),
+            _ => (dates, days.read(text).unwrap()),
+        };
+        for born in ["1980", "1980-01-01", "1980-12-31"] {
+            for at in ["2020", "2020-01-01", "2020-12-31"] {
+                let ((of_born, birth), (of_at, time)) = (value(born), value(at));
+                let (of_born, of_at) = of_born.common(of_at, true);
+                let years = ages(of_born.dates(birth), of_at.dates(time));
+                assert_eq!(years, (40, 40), "{born} {at}");
+            }
+        }
+    }
+
+    #[test]
     fn bounds_of_dates_are_exact() {
         let (days, months) = (format("%Y-%m-%d"), format("%Y-%m"));
         let (day, month) = (Calendar::with_format(&days), Calendar::with_format(&months));
-        let (years, _) = day.common(Calendar::YEARS);
-        let calendars = [day, month, day.common(month).0, years, Calendar::YEARS];
+        let (years, _) = day.common(Calendar::YEARS, false);
+        let (ends, ends_of_years) = day.common(Calendar::YEARS, true);
+        let months = day.common(month, false).0;
+        let calendars = [
+            day,
+            month,
+            months,
+            years,
+            Calendar::YEARS,
+            ends,
+            ends_of_years,
+        ];
         for calendar in calendars {
             let values: Vec<i64> = match calendar.format {
                 None => (1995..2006).collect(),

@@ -119,9 +119,9 @@ impl<'a> Open<'a> {
             let TimeRule::Age { born, at, .. } = *of else {
                 return true;
             };
-            let bounds = match at {
-                At::Year(_) => self.bounds_of_age(rule, born, at, ends, other),
-                At::Field(_) => None,
+            let bounds = match at.field() {
+                None => self.bounds_of_age(rule, born, at, ends, other),
+                Some(_) => None,
             };
             let bound = bounds.and_then(|[_, bound]| bound);
             let end = ends.get(born).copied().unwrap_or_default();
@@ -224,14 +224,8 @@ impl<'a> Open<'a> {
         let (least, most) = self.ages(rule)?;
         let (of_born, of_at) = self.calendars(born, at)?;
         let born_dates = of_born.dates(ends.get(born)?.whole);
-        let at_dates = match at {
-            At::Year(year) => of_at.dates(year),
-            At::Field(at) => of_at.dates(ends.get(at)?.whole),
-        };
-        let bound_at = |bound| match at {
-            At::Year(_) => None,
-            At::Field(at) => Some((at, bound)),
-        };
+        let at_dates = of_at.dates(time(at, ends)?);
+        let bound_at = |bound| at.field().map(|at| (at, bound));
         let too_late = most.saturating_add(1);
         Some(match side {
             Side::Least => {
@@ -258,11 +252,11 @@ impl<'a> Open<'a> {
     /// Returns the calendars of an age's dates, with the part of dates that is known in both.
     fn calendars(&self, born: usize, at: At) -> Option<(Calendar<'a>, Calendar<'a>)> {
         let calendar = |index: usize| self.domain(index).map(Domain::calendar);
-        let at = match at {
-            At::Year(_) => Calendar::YEARS,
-            At::Field(at) => calendar(at)?,
+        let of_at = match at.field() {
+            None => Calendar::YEARS,
+            Some(at) => calendar(at)?,
         };
-        Some(calendar(born)?.common(at))
+        Some(calendar(born)?.common(of_at, at.is_year_end()))
     }
 
     /// Returns the least and the largest age of a rule's code.
@@ -274,12 +268,9 @@ impl<'a> Open<'a> {
     /// Returns the ages between two dates, by index.
     pub(super) fn between(&self, born: usize, at: At, values: &[Instant]) -> Option<(i64, i64)> {
         let (of_born, of_at) = self.calendars(born, at)?;
-        let time = match at {
-            At::Year(year) => year,
-            At::Field(at) => values.get(at)?.whole,
-        };
         let birth = values.get(born)?.whole;
-        Some(age::ages(of_born.dates(birth), of_at.dates(time)))
+        let at_dates = of_at.dates(time(at, values)?);
+        Some(age::ages(of_born.dates(birth), at_dates))
     }
 
     /// Returns whether values satisfy all rules and have the codes' distances.
@@ -311,6 +302,14 @@ impl<'a> Open<'a> {
         };
         self.between(*born, *at, values)
             .is_none_or(|(least, most)| ages.at_least(least).is_some_and(|age| age <= most))
+    }
+}
+
+/// Returns the value of an age's time: a year, or that of its field.
+fn time(at: At, values: &[Instant]) -> Option<i64> {
+    match at {
+        At::Year(year) | At::EndOfYear(year) => Some(year),
+        At::Field(at) | At::EndOfField(at) => Some(values.get(at)?.whole),
     }
 }
 

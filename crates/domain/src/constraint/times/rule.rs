@@ -2,7 +2,7 @@
 
 use crate::{
     Field,
-    constraint::{Age, AgeAt},
+    constraint::{Age, AgeAt, YearOf},
     times::{Dated, Grid, TimeScale},
 };
 
@@ -33,6 +33,9 @@ pub(crate) enum Scale {
 pub(crate) enum At {
     Year(i64),
     Field(usize),
+    EndOfYear(i64),
+    /// The end of the year of a field's date.
+    EndOfField(usize),
 }
 
 fn is_date(dated: &Dated) -> bool {
@@ -79,18 +82,40 @@ pub(crate) fn age(
              without decimals and `step`",
         );
     }
-    let at = match &rule.at {
-        AgeAt::Year(year) if (1..=9999).contains(year) => At::Year(*year),
-        AgeAt::Year(_) => return Err("the year in `at` must be from 1 to 9999"),
-        AgeAt::Column(name) => At::Field(field(name)?),
+    let known = |year: i64| match year {
+        1..=9999 => Ok(year),
+        _ => Err("the year in `at` must be from 1 to 9999"),
     };
-    match at {
-        At::Field(at) if !has_dates(at) => {
+    let at = match &rule.at {
+        AgeAt::Year(year) => At::Year(known(*year)?),
+        AgeAt::Column(name) => At::Field(field(name)?),
+        AgeAt::EndOf { end_of } => match end_of {
+            YearOf::Year(year) => At::EndOfYear(known(*year)?),
+            YearOf::Column(name) => At::EndOfField(field(name)?),
+        },
+    };
+    match at.field() {
+        Some(at) if !has_dates(at) => {
             Err("`at` must be a column of kind `date` or `datetime`, or a year")
         }
-        At::Field(at) if at == born => Err("it names a column twice"),
+        Some(at) if at == born => Err("it names a column twice"),
         _ if age == born => Err("it names a column twice"),
-        at => Ok(TimeRule::Age { age, born, at }),
+        _ => Ok(TimeRule::Age { age, born, at }),
+    }
+}
+
+impl At {
+    /// Returns the field that has the time, if any.
+    pub(super) fn field(self) -> Option<usize> {
+        match self {
+            Self::Field(field) | Self::EndOfField(field) => Some(field),
+            Self::Year(_) | Self::EndOfYear(_) => None,
+        }
+    }
+
+    /// Whether the birthday of the year has passed.
+    pub(super) fn is_year_end(self) -> bool {
+        matches!(self, Self::EndOfYear(_) | Self::EndOfField(_))
     }
 }
 
@@ -99,10 +124,7 @@ impl TimeRule {
     pub(super) fn bounded(&self) -> Vec<usize> {
         match *self {
             Self::Order { low, high, .. } => vec![low, high],
-            Self::Age { born, at, .. } => match at {
-                At::Year(_) => vec![born],
-                At::Field(at) => vec![born, at],
-            },
+            Self::Age { born, at, .. } => [born].into_iter().chain(at.field()).collect(),
         }
     }
 
@@ -137,8 +159,9 @@ impl TimeRule {
                 age,
                 born: index(born),
                 at: match at {
-                    At::Year(_) => at,
+                    At::Year(_) | At::EndOfYear(_) => at,
                     At::Field(at) => At::Field(index(at)),
+                    At::EndOfField(at) => At::EndOfField(index(at)),
                 },
             },
         }

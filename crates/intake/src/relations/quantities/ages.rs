@@ -1,10 +1,11 @@
 //! Ages that follow from dates or years.
 //!
 //! A column of whole numbers may be the age at the time that a column of dates gives, or in one year for all records.
-//! Every combination of columns is a candidate, and the first conflict drops it.
+//! It may also be the difference of the years, which is the age at the end of the year. Every combination of columns is
+//! a candidate. The first record that fits neither drops it.
 
 use fhaim_domain::{
-    Age, AgeAt, Constraint, TimeFormat, date_from_days, form::ColumnForm, is_missing,
+    Age, AgeAt, Constraint, TimeFormat, YearOf, date_from_days, form::ColumnForm, is_missing,
 };
 
 use super::MIN_RECORDS;
@@ -82,15 +83,20 @@ struct Candidate {
     records: u64,
     /// For one year: the least and the largest sum of the age and the year of birth.
     sums: Option<(i64, i64)>,
-    is_broken: bool,
+    /// The number may be the age in all records.
+    is_age: bool,
+    /// The number is the difference of the years in all records.
+    is_difference: bool,
 }
 
 /// What a record says about a candidate.
 enum Fit {
     /// The record lacks a value.
     Open,
-    Holds,
-    Broken,
+    AtDate {
+        is_age: bool,
+        is_difference: bool,
+    },
     /// The sum of the age and the year of birth.
     Sum(i64),
 }
@@ -131,11 +137,15 @@ impl Record {
             Born::Year(_) => None,
         };
         let years = year - born_year;
-        let holds = match birthday {
+        let is_difference = age == years;
+        let is_age = match birthday {
             Some(birthday) => age == years - i64::from((month, day) < birthday),
-            None => age == years || age == years - 1,
+            None => is_difference || age == years - 1,
         };
-        Ok(if holds { Fit::Holds } else { Fit::Broken })
+        Ok(Fit::AtDate {
+            is_age,
+            is_difference,
+        })
     }
 }
 
@@ -143,16 +153,40 @@ impl Candidate {
     fn see(&mut self, record: &Record) {
         match record.fit(self) {
             Ok(Fit::Open) => return,
-            Ok(Fit::Holds) => {}
-            Ok(Fit::Broken) | Err(()) => self.is_broken = true,
+            Ok(Fit::AtDate {
+                is_age,
+                is_difference,
+            }) => {
+                self.is_age &= is_age;
+                self.is_difference &= is_difference;
+            }
+            Err(()) => (self.is_age, self.is_difference) = (false, false),
             Ok(Fit::Sum(sum)) => {
                 let (least, most) = self.sums.unwrap_or((sum, sum));
                 let (least, most) = (least.min(sum), most.max(sum));
                 self.sums = Some((least, most));
-                self.is_broken |= most - least > 1;
+                self.is_difference = most == least;
+                self.is_age &= most - least <= 1;
             }
         }
         self.records += 1;
+    }
+
+    fn is_broken(&self) -> bool {
+        !self.is_age && !self.is_difference
+    }
+
+    /// Whether the rule is the difference of the years, instead of an age that the birthday changes. Two dates whose
+    /// whole years are the age say more.
+    fn is_year_end(&self) -> bool {
+        let has_days = matches!((self.born, self.at), (Born::Date(_), At::Date(_)));
+        self.is_difference && !(has_days && self.is_age)
+    }
+
+    /// Whether the other columns leave two ages.
+    fn is_loose(&self) -> bool {
+        let has_year = matches!(self.born, Born::Year(_)) || self.at == At::OneYear;
+        has_year && !self.is_difference
     }
 }
 
@@ -223,7 +257,7 @@ impl Ages {
         for candidate in &mut self.candidates {
             candidate.see(&self.record);
         }
-        self.candidates.retain(|candidate| !candidate.is_broken);
+        self.candidates.retain(|candidate| !candidate.is_broken());
         self.awaited = match self.awaited {
             1 => {
                 self.forget();
@@ -257,12 +291,13 @@ impl Ages {
                 candidates.push((candidate, columns));
             }
         }
-        // Two dates say more than years. Of several dates, the one of the most records.
+        // One age says more than two, and two dates say more than years. Of several dates, the one of the most records.
         candidates.sort_by_key(|(candidate, columns)| {
             let years = u8::from(matches!(candidate.born, Born::Year(_)))
                 + u8::from(candidate.at == At::OneYear);
             (
                 columns[0],
+                candidate.is_loose(),
                 years,
                 std::cmp::Reverse(candidate.records),
                 columns[2],
@@ -359,7 +394,8 @@ fn candidates(ages: &[usize], years: &[usize], dates: &[DateColumn]) -> Vec<Cand
                     at,
                     records: 0,
                     sums: None,
-                    is_broken: false,
+                    is_age: true,
+                    is_difference: true,
                 });
             }
         }
@@ -375,11 +411,25 @@ fn rule(candidate: &Candidate, columns: [usize; 3], forms: &[ColumnForm]) -> Opt
         Born::Date(_) => format!("the year of {born:?}"),
         Born::Year(_) => format!("{born:?}"),
     };
+    let is_year_end = candidate.is_year_end();
     let (rule, at) = match (candidate.at, candidate.sums) {
         (At::OneYear, None) => return None,
+        (At::OneYear, Some((_, year))) if is_year_end => {
+            let end_of = YearOf::Year(year);
+            (
+                format!("{age:?} is {year} minus {since}"),
+                AgeAt::EndOf { end_of },
+            )
+        }
         (At::OneYear, Some((_, year))) => (
             format!("{age:?} is {year} minus {since}, or one less"),
             AgeAt::Year(year),
+        ),
+        (At::Date(_), _) if is_year_end => (
+            format!("{age:?} is the year of {at:?} minus {since}"),
+            AgeAt::EndOf {
+                end_of: YearOf::Column(at),
+            },
         ),
         (At::Date(_), _) if matches!(candidate.born, Born::Date(_)) => (
             format!("{age:?} is the number of whole years from {born:?} to {at:?}"),
@@ -391,9 +441,7 @@ fn rule(candidate: &Candidate, columns: [usize; 3], forms: &[ColumnForm]) -> Opt
         ),
     };
     let mut columns = vec![age.clone(), born.clone()];
-    if let AgeAt::Column(at) = &at {
-        columns.push(at.clone());
-    }
+    columns.extend(at.column().map(str::to_owned));
     Some(ProposedRule {
         columns,
         rule,

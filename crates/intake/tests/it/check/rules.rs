@@ -109,6 +109,7 @@ pub fn accepted_problems(
             })
             .collect();
     problems.extend(broken("the table", &drafted.rules, cells));
+    problems.extend(loose_ages(&drafted.rules, cells));
     let drawn = intake
         .read(schema_json, path)
         .and_then(|table| drawn(&table));
@@ -186,12 +187,7 @@ fn broken(place: &str, rules: &[Rule], cells: &Cells) -> Vec<(String, String)> {
 
 /// Whether a record keeps a rule, as far as its texts are plain.
 fn holds(rule: &Rule, cells: &Cells, row: usize) -> bool {
-    let text = |name: &Json| {
-        let column = cells.column(name.as_str().unwrap_or_default(), usize::MAX);
-        column
-            .and_then(|column| column.get(row))
-            .map_or("", String::as_str)
-    };
+    let text = |name: &Json| text(cells, row, name);
     let constraint = &rule.change["constraint"];
     if let Some([low, high]) = constraint["at_most"].as_array().map(Vec::as_slice) {
         return in_order(text(low), text(high));
@@ -203,12 +199,9 @@ fn holds(rule: &Rule, cells: &Cells, row: usize) -> bool {
     }
     let age = &constraint["age"];
     if age.is_object() {
-        return is_age(
-            text(&age["age"]),
-            text(&age["born"]),
-            &age["at"],
-            text(&age["at"]),
-        );
+        let end_of = &age["at"]["end_of"];
+        let at = if end_of.is_null() { &age["at"] } else { end_of };
+        return is_age(age, at, &text, !end_of.is_null()).unwrap_or(true);
     }
     if let Some([one, other]) = constraint["missing_together"].as_array().map(Vec::as_slice) {
         return is_known_missing(text(one)) == is_known_missing(text(other));
@@ -261,18 +254,51 @@ fn in_order(low: &str, high: &str) -> bool {
     }
 }
 
-/// Whether an age fits the date or year of birth and the date or year of the age.
-fn is_age(age: &str, born: &str, at: &Json, at_text: &str) -> bool {
+/// Whether an age fits the date or year of birth and the date or year of the age, or the end of its year; `None` if a
+/// text is not plain.
+fn is_age<'t>(
+    rule: &Json,
+    at: &Json,
+    text: &dyn Fn(&Json) -> &'t str,
+    is_year_end: bool,
+) -> Option<bool> {
     let number = |text: &str| text.parse::<i64>().ok();
+    let born = text(&rule["born"]);
     let born = iso_date(born).or_else(|| number(born).map(|year| (year, None)));
-    let at = iso_date(at_text).or_else(|| at.as_i64().map(|year| (year, None)));
-    let (Some(age), Some((born, birthday)), Some((year, day))) = (number(age), born, at) else {
-        return true;
-    };
-    match (birthday, day) {
+    let at = iso_date(text(at)).or_else(|| at.as_i64().map(|year| (year, None)));
+    let (age, (born, birthday), (year, day)) = (number(text(&rule["age"]))?, born?, at?);
+    Some(match (birthday, day) {
+        _ if is_year_end => age == year - born,
         (Some(birthday), Some(day)) => age == year - born - i64::from(day < birthday),
         _ => age == year - born || age == year - born - 1,
-    }
+    })
+}
+
+/// Finds rules that leave two ages although all records have the difference of the years.
+fn loose_ages(rules: &[Rule], cells: &Cells) -> Vec<(String, String)> {
+    let is_exact = |rule: &&Rule| {
+        let age = &rule.change["constraint"]["age"];
+        let exact = (0..cells.records())
+            .filter_map(|row| is_age(age, &age["at"], &|name| text(cells, row, name), true));
+        let exact: Vec<bool> = exact.collect();
+        !exact.is_empty() && exact.iter().all(|&is| is)
+    };
+    let loose = rules
+        .iter()
+        .filter(|rule| rule.sentence.contains("or one less"));
+    let expected = "an age that is always the difference of two years is proposed as such";
+    loose
+        .filter(is_exact)
+        .map(|rule| (expected.to_owned(), rule.sentence.clone()))
+        .collect()
+}
+
+/// Returns the text of a column in a record.
+fn text<'t>(cells: &'t Cells, row: usize, name: &Json) -> &'t str {
+    let column = cells.column(name.as_str().unwrap_or_default(), usize::MAX);
+    column
+        .and_then(|column| column.get(row))
+        .map_or("", String::as_str)
 }
 
 /// Returns the year of an ISO date, and its month and day.
