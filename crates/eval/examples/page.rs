@@ -36,7 +36,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         let tables = [&real.0.table, held_out, &synthetic.0.table];
         report.add_membership(membership(tables, None, None)?);
     }
-    let facts = [("Epsilon", "1"), ("Delta", "1e-9"), ("Mechanism", "staged (in the clear)")];
+    let facts = [
+        ("Epsilon", "1"),
+        ("Delta", "1e-9"),
+        ("Mechanism", "staged (in the clear)"),
+    ];
     let facts = facts.map(|(name, value)| Fact {
         name: name.to_owned(),
         value: value.to_owned(),

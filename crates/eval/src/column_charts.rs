@@ -51,7 +51,11 @@ pub(crate) struct ColumnCharts<'a> {
 
 impl ColumnCharts<'_> {
     /// Returns the charts of the columns that both tables have.
-    pub(crate) fn of_values(&self, real: &[RawColumn], synthetic: &[RawColumn]) -> Vec<ColumnChart> {
+    pub(crate) fn of_values(
+        &self,
+        real: &[RawColumn],
+        synthetic: &[RawColumn],
+    ) -> Vec<ColumnChart> {
         let other = |name: &str| synthetic.iter().find(|column| column.name == name);
         let chart = |column: &RawColumn| match (&column.values, &other(&column.name)?.values) {
             (RawValues::Numbers(real), RawValues::Numbers(synthetic)) => {
@@ -64,16 +68,23 @@ impl ColumnCharts<'_> {
 
     /// Returns the charts of columns of codes.
     pub(crate) fn of_codes(&self) -> Vec<ColumnChart> {
-        self.columns.iter().map(|column| self.codes(column)).collect()
+        self.columns
+            .iter()
+            .map(|column| self.codes(column))
+            .collect()
     }
 
     fn codes(&self, column: &ColumnReport) -> ColumnChart {
         let shares = column.real.iter().zip(&column.synthetic);
-        let bars = column.labels.iter().zip(shares).map(|(label, (&real, &synthetic))| Bar {
-            label: label.clone(),
-            real,
-            synthetic,
-        });
+        let bars = column
+            .labels
+            .iter()
+            .zip(shares)
+            .map(|(label, (&real, &synthetic))| Bar {
+                label: label.clone(),
+                real,
+                synthetic,
+            });
         let bars: Vec<Bar> = bars.collect();
         if !column.numeric || bars.len() <= MAX_BARS {
             return self.categories(&column.name, bars, Bar::none());
@@ -94,7 +105,8 @@ impl ColumnCharts<'_> {
     }
 
     fn texts(&self, name: &str, tables: [&RawValues; 2]) -> ColumnChart {
-        let [real, synthetic] = tables.map(|values| shares(values, &|number| (self.shown)(name, number)));
+        let [real, synthetic] =
+            tables.map(|values| shares(values, &|number| (self.shown)(name, number)));
         let mut values: Vec<&String> = real.keys().chain(synthetic.keys()).flatten().collect();
         values.sort_unstable();
         values.dedup();
@@ -106,7 +118,9 @@ impl ColumnCharts<'_> {
             real: share(&real, value),
             synthetic: share(&synthetic, value),
         };
-        let bars = values.into_iter().map(|value| bar(value.clone(), Some(value)));
+        let bars = values
+            .into_iter()
+            .map(|value| bar(value.clone(), Some(value)));
         self.categories(name, bars.collect(), bar("missing".to_owned(), None))
     }
 
@@ -154,17 +168,30 @@ impl ColumnCharts<'_> {
             .flat_map(|column| column.labels.iter().enumerate())
             .map(|(place, label)| (label.as_str(), place))
             .collect();
-        if bars.len() <= MAX_BARS && bars.iter().all(|bar| labels.contains_key(bar.label.as_str())) {
+        if bars.len() <= MAX_BARS
+            && bars
+                .iter()
+                .all(|bar| labels.contains_key(bar.label.as_str()))
+        {
             bars.sort_by_key(|bar| labels.get(bar.label.as_str()).copied());
         } else {
-            bars.sort_by(|x, y| y.largest().total_cmp(&x.largest()).then(x.label.cmp(&y.label)));
+            bars.sort_by(|x, y| {
+                y.largest()
+                    .total_cmp(&x.largest())
+                    .then(x.label.cmp(&y.label))
+            });
         }
     }
 
     fn numbers(&self, name: &str, tables: [&[Option<f64>]; 2]) -> ColumnChart {
         let records = tables.map(|values| values.len().max(1) as f64);
         let mut numbers = tables.map(|values| {
-            let mut numbers: Vec<f64> = values.iter().flatten().copied().filter(|n| n.is_finite()).collect();
+            let mut numbers: Vec<f64> = values
+                .iter()
+                .flatten()
+                .copied()
+                .filter(|n| n.is_finite())
+                .collect();
             numbers.sort_by(f64::total_cmp);
             numbers
         });
@@ -173,14 +200,24 @@ impl ColumnCharts<'_> {
         let mut apart = Vec::new();
         let shown = |number: f64| (self.shown)(name, number);
         if let Some(spike) = spike(&numbers) {
-            let counts = numbers.each_mut().map(|numbers| take(numbers, |number| number == spike));
-            apart.extend(Bar::of(format!("exactly {}", shown(spike)), counts, records));
+            let counts = numbers
+                .each_mut()
+                .map(|numbers| take(numbers, |number| number == spike));
+            apart.extend(Bar::of(
+                format!("exactly {}", shown(spike)),
+                counts,
+                records,
+            ));
         }
         let axis = self.axes.get(name).cloned();
         let axis = axis.unwrap_or_else(|| axis_of(&numbers));
         if let Some(Span { low, high }) = trimmed(&axis, &numbers) {
-            let below = numbers.each_mut().map(|numbers| take(numbers, |number| number < low));
-            let above = numbers.each_mut().map(|numbers| take(numbers, |number| number > high));
+            let below = numbers
+                .each_mut()
+                .map(|numbers| take(numbers, |number| number < low));
+            let above = numbers
+                .each_mut()
+                .map(|numbers| take(numbers, |number| number > high));
             apart.extend(Bar::of(format!("below {}", shown(low)), below, records));
             apart.extend(Bar::of(format!("above {}", shown(high)), above, records));
         }
@@ -216,7 +253,11 @@ impl ColumnCharts<'_> {
         let range = |table: usize| format!("{} to {}", at(table, 0.25), at(table, 0.75));
         vec![
             format!("Median: {} (real), {} (synthetic).", at(0, 0.5), at(1, 0.5)),
-            format!("Middle half: {} (real), {} (synthetic).", range(0), range(1)),
+            format!(
+                "Middle half: {} (real), {} (synthetic).",
+                range(0),
+                range(1)
+            ),
         ]
     }
 }
@@ -236,12 +277,19 @@ impl Bar {
 
     /// Returns a bar if a record of either table has the value.
     fn some(bar: Self) -> Vec<Self> {
-        Some(bar).filter(|bar| bar.largest() > 0.0).into_iter().collect()
+        Some(bar)
+            .filter(|bar| bar.largest() > 0.0)
+            .into_iter()
+            .collect()
     }
 
     fn of(label: String, counts: [usize; 2], records: [f64; 2]) -> Vec<Self> {
         let [real, synthetic] = [0, 1].map(|table| counts[table] as f64 / records[table]);
-        Self::some(Self { label, real, synthetic })
+        Self::some(Self {
+            label,
+            real,
+            synthetic,
+        })
     }
 }
 
@@ -250,7 +298,9 @@ fn shares(values: &RawValues, shown: &dyn Fn(f64) -> String) -> HashMap<Option<S
     let mut counts: HashMap<Option<String>, f64> = HashMap::new();
     let records = match values {
         RawValues::Numbers(values) => {
-            values.iter().for_each(|value| *counts.entry(value.map(shown)).or_default() += 1.0);
+            values
+                .iter()
+                .for_each(|value| *counts.entry(value.map(shown)).or_default() += 1.0);
             values.len()
         }
         RawValues::Texts { values, names } => {
@@ -266,7 +316,9 @@ fn shares(values: &RawValues, shown: &dyn Fn(f64) -> String) -> HashMap<Option<S
             values.len()
         }
     };
-    counts.values_mut().for_each(|count| *count /= records.max(1) as f64);
+    counts
+        .values_mut()
+        .for_each(|count| *count /= records.max(1) as f64);
     counts
 }
 
@@ -304,7 +356,8 @@ fn take(numbers: &mut Vec<f64>, condition: impl Fn(f64) -> bool) -> usize {
 fn spike(numbers: &[Vec<f64>; 2]) -> Option<f64> {
     let runs = |numbers: &Vec<f64>| -> Vec<(usize, f64)> {
         let runs = numbers.chunk_by(|x, y| x == y);
-        runs.filter_map(|run| Some((run.len(), *run.first()?))).collect()
+        runs.filter_map(|run| Some((run.len(), *run.first()?)))
+            .collect()
     };
     let runs: Vec<Vec<(usize, f64)>> = numbers.iter().map(runs).collect();
     let has_others = runs.iter().any(|runs| runs.len() > MIN_OTHERS);
@@ -320,7 +373,10 @@ fn spike(numbers: &[Vec<f64>; 2]) -> Option<f64> {
 /// Returns the number that a share of the numbers of both tables are below.
 fn quantile(numbers: &[f64], share: f64) -> f64 {
     let place = (share * numbers.len() as f64) as usize;
-    numbers.get(place.min(numbers.len().saturating_sub(1))).copied().unwrap_or(0.0)
+    numbers
+        .get(place.min(numbers.len().saturating_sub(1)))
+        .copied()
+        .unwrap_or(0.0)
 }
 
 fn pooled(numbers: &[Vec<f64>; 2]) -> Vec<f64> {
@@ -370,7 +426,8 @@ fn histogram(name: &str, axis: Axis, numbers: &[Vec<f64>; 2], records: [f64; 2])
         let below = |edge: &f64| numbers[table].partition_point(|number| number < edge);
         let below: Vec<usize> = edges.iter().map(below).collect();
         let bars = below.windows(2);
-        bars.map(|bar| (bar[1] - bar[0]) as f64 / records[table]).collect()
+        bars.map(|bar| (bar[1] - bar[0]) as f64 / records[table])
+            .collect()
     };
     let (real, synthetic) = (shares(0), shares(1));
     Drawing::Histogram(Histogram {
@@ -387,7 +444,10 @@ mod tests {
     use super::*;
 
     fn chart(real: &[Option<f64>], synthetic: &[Option<f64>], axis: Option<Axis>) -> ColumnChart {
-        let axes = axis.into_iter().map(|axis| ("x".to_owned(), axis)).collect();
+        let axes = axis
+            .into_iter()
+            .map(|axis| ("x".to_owned(), axis))
+            .collect();
         let charts = ColumnCharts {
             axes: &axes,
             columns: &[],
@@ -428,7 +488,10 @@ mod tests {
         let even = some((0..1_000).map(f64::from));
         assert_eq!(histogram_of(&chart(&even, &even, None)).axis, Axis::Linear);
         let signed = some((0..1_000).map(|i| 10f64.powf(f64::from(i) / 250.0) - 2.0));
-        assert_eq!(histogram_of(&chart(&signed, &signed, None)).axis, Axis::Linear);
+        assert_eq!(
+            histogram_of(&chart(&signed, &signed, None)).axis,
+            Axis::Linear
+        );
     }
 
     #[test]
@@ -446,7 +509,13 @@ mod tests {
         let mut numbers = some((0..1_000).map(f64::from));
         numbers.push(Some(1e9));
         let chart = chart(&numbers, &numbers, None);
-        assert!(chart.apart.bars.iter().any(|bar| bar.label.starts_with("above ")));
+        assert!(
+            chart
+                .apart
+                .bars
+                .iter()
+                .any(|bar| bar.label.starts_with("above "))
+        );
         assert!(histogram_of(&chart).edges.last().unwrap() < &1_100.0);
     }
 
@@ -472,7 +541,10 @@ mod tests {
         let histogram = histogram_of(&chart);
         assert_eq!(histogram.edges.len(), 49);
         let svg = chart.svg();
-        assert!(svg.contains(">1971</text>") && !svg.contains("31536000"), "{svg}");
+        assert!(
+            svg.contains(">1971</text>") && !svg.contains("31536000"),
+            "{svg}"
+        );
     }
 
     #[test]

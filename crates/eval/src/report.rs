@@ -246,7 +246,12 @@ impl Report {
         };
         self.charts.columns = charts.of_codes();
         let findings = &self.assessment.findings;
-        add_rate_charts(&mut self.charts, [real, synthetic], &self.evidence, findings);
+        add_rate_charts(
+            &mut self.charts,
+            [real, synthetic],
+            &self.evidence,
+            findings,
+        );
     }
 
     /// Adds a comparison value by value, and updates the assessment. The values are those that

@@ -50,10 +50,20 @@ impl PairedBars {
             svg.label("end", left - 8.0, top + 13.0, &bar.label, MAX_LABEL);
             real.push([left, top, bar.real * scale, BAR]);
             let below = top + BAR + 1.5;
-            synthetic.push([left + 0.7, below + 0.7, (bar.synthetic * scale - 1.4).max(0.0), BAR - 1.4]);
+            synthetic.push([
+                left + 0.7,
+                below + 0.7,
+                (bar.synthetic * scale - 1.4).max(0.0),
+                BAR - 1.4,
+            ]);
             let value = |share: f64| left + share * scale + 4.0;
             svg.text("quiet", value(bar.real), top + 8.5, &percent(bar.real));
-            svg.text("quiet", value(bar.synthetic), below + 8.5, &percent(bar.synthetic));
+            svg.text(
+                "quiet",
+                value(bar.synthetic),
+                below + 8.5,
+                &percent(bar.synthetic),
+            );
         }
         svg.rectangles("real", &real);
         svg.rectangles("synthetic", &synthetic);
@@ -64,8 +74,16 @@ impl PairedBars {
 
     fn description(&self) -> String {
         let of = |bar: &Bar| {
-            let Bar { label, real, synthetic } = bar;
-            format!("{label}: real {}, synthetic {}", percent(*real), percent(*synthetic))
+            let Bar {
+                label,
+                real,
+                synthetic,
+            } = bar;
+            format!(
+                "{label}: real {}, synthetic {}",
+                percent(*real),
+                percent(*synthetic)
+            )
         };
         let all: Vec<String> = self.bars.iter().map(of).collect();
         format!("{}.", all.join("; "))
@@ -89,7 +107,10 @@ mod tests {
             full: 0.0,
         };
         let svg = chart.svg();
-        assert!(svg.contains("<title>a&lt;b</title>") && svg.contains("x&amp;y: real 25%, synthetic 50%"));
+        assert!(
+            svg.contains("<title>a&lt;b</title>")
+                && svg.contains("x&amp;y: real 25%, synthetic 50%")
+        );
         assert_eq!(svg.matches("<path class=\"real\"").count(), 1);
     }
 

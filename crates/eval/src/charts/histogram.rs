@@ -68,7 +68,12 @@ impl Histogram {
             .map(|(&share, limits)| {
                 let (left, width) = (limits[0], limits[1] - limits[0]);
                 let gap = if width > 4.0 { 0.8 } else { 0.0 };
-                [left + gap / 2.0, top(share), width - gap, PLOT * share / largest]
+                [
+                    left + gap / 2.0,
+                    top(share),
+                    width - gap,
+                    PLOT * share / largest,
+                ]
             })
             .collect();
         svg.rectangles("real faint", &bars);
@@ -126,7 +131,9 @@ impl Histogram {
             Axis::Ranges(_) => "ranges",
         };
         let differences = self.real.iter().zip(&self.synthetic);
-        let moved: f64 = differences.map(|(real, synthetic)| (real - synthetic).abs()).sum();
+        let moved: f64 = differences
+            .map(|(real, synthetic)| (real - synthetic).abs())
+            .sum();
         format!(
             "Shares of the records in {} ranges of {axis}. {} of the records would have to move to another range to make \
              both tables equal.",
@@ -160,7 +167,11 @@ mod tests {
     #[test]
     fn description_states_the_difference() {
         let chart = histogram(Axis::Linear, &[0.0, 1.0, 2.0], &[1.0, 0.0], &[0.75, 0.25]);
-        assert!(chart.svg().contains("25% of the records would have to move"));
+        assert!(
+            chart
+                .svg()
+                .contains("25% of the records would have to move")
+        );
     }
 
     #[test]
@@ -173,10 +184,15 @@ mod tests {
 
     #[test]
     fn labels_do_not_overlap() {
-        let names: Vec<String> = (0..30).map(|i| format!("a long name of range {i}")).collect();
+        let names: Vec<String> = (0..30)
+            .map(|i| format!("a long name of range {i}"))
+            .collect();
         let edges: Vec<f64> = (0..=30).map(f64::from).collect();
         let shares = vec![1.0 / 30.0; 30];
         let svg = histogram(Axis::Ranges(names), &edges, &shares, &shares).svg();
-        assert!((1..=3).contains(&svg.matches("quiet middle").count()), "{svg}");
+        assert!(
+            (1..=3).contains(&svg.matches("quiet middle").count()),
+            "{svg}"
+        );
     }
 }

@@ -46,15 +46,31 @@ impl AssociationMap {
         for row in 0..columns {
             let y = row as f64 * cell;
             let label = format!("{} {}", row + 1, self.names[row]);
-            svg.label("quiet end", LEFT - 5.0, y + cell / 2.0 + 3.5, &label, MAX_LABEL);
+            svg.label(
+                "quiet end",
+                LEFT - 5.0,
+                y + cell / 2.0 + 3.5,
+                &label,
+                MAX_LABEL,
+            );
             for column in 0..row {
-                self.cell(&mut svg, row, column, (LEFT + column as f64 * cell, y, cell));
+                self.cell(
+                    &mut svg,
+                    row,
+                    column,
+                    (LEFT + column as f64 * cell, y, cell),
+                );
             }
         }
         let bottom = columns as f64 * cell;
         for column in 0..columns.saturating_sub(1) {
             let x = LEFT + (column as f64 + 0.5) * cell;
-            svg.text("quiet middle", x - 0.5, bottom + 10.0, &(column + 1).to_string());
+            svg.text(
+                "quiet middle",
+                x - 0.5,
+                bottom + 10.0,
+                &(column + 1).to_string(),
+            );
         }
         self.legend(&mut svg, bottom + 18.0);
         svg.close(bottom + 42.0, &self.title, &self.description())
@@ -70,7 +86,10 @@ impl AssociationMap {
 
     fn value(&self, row: usize, column: usize) -> f64 {
         let value = self.values.get(row).and_then(|values| values.get(column));
-        value.copied().filter(|value| value.is_finite()).unwrap_or(0.0)
+        value
+            .copied()
+            .filter(|value| value.is_finite())
+            .unwrap_or(0.0)
     }
 
     /// Draws a cell with its value as a title.
@@ -99,7 +118,11 @@ impl AssociationMap {
 
     /// Returns the opacity of a value. Differences have their full colour at one half.
     fn depth(&self, value: f64) -> f64 {
-        let full = if self.compared == Compared::Difference { 0.5 } else { 1.0 };
+        let full = if self.compared == Compared::Difference {
+            0.5
+        } else {
+            1.0
+        };
         (value.abs() / full).min(1.0)
     }
 
@@ -124,7 +147,8 @@ impl AssociationMap {
 
     fn description(&self) -> String {
         let pairs = (0..self.names.len()).flat_map(|row| (0..row).map(move |column| (row, column)));
-        let strongest = pairs.max_by(|&(a, b), &(c, d)| self.value(a, b).abs().total_cmp(&self.value(c, d).abs()));
+        let strongest = pairs
+            .max_by(|&(a, b), &(c, d)| self.value(a, b).abs().total_cmp(&self.value(c, d).abs()));
         match strongest {
             Some((row, column)) => format!(
                 "One cell for each pair of {} columns. The largest value is {:.2}, of {} and {}.",
@@ -147,7 +171,11 @@ mod tests {
         let map = AssociationMap {
             title: "difference".to_owned(),
             names: vec!["a".to_owned(), "b".to_owned(), "<c>".to_owned()],
-            values: vec![vec![0.0, -0.4, 0.05], vec![-0.4, 0.0, 0.3], vec![0.05, 0.3, 0.0]],
+            values: vec![
+                vec![0.0, -0.4, 0.05],
+                vec![-0.4, 0.0, 0.3],
+                vec![0.05, 0.3, 0.0],
+            ],
             compared: Compared::Difference,
         };
         let svg = map.svg();

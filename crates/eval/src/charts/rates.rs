@@ -40,11 +40,20 @@ impl RatePanel {
     pub fn svg(&self) -> String {
         let mut svg = Svg::new(WIDTH);
         let pair = (WIDTH - LEFT - RIGHT) / self.groups.len().max(1) as f64;
-        let plot = if self.values.len() == 1 { SINGLE_PLOT } else { PLOT };
+        let plot = if self.values.len() == 1 {
+            SINGLE_PLOT
+        } else {
+            PLOT
+        };
         for (row, value) in self.values.iter().enumerate() {
             let top = TOP + row as f64 * (plot + GAP);
             let bottom = top + plot;
-            let scale = self.scales.get(row).copied().unwrap_or(1.0).max(f64::MIN_POSITIVE);
+            let scale = self
+                .scales
+                .get(row)
+                .copied()
+                .unwrap_or(1.0)
+                .max(f64::MIN_POSITIVE);
             svg.line("axis", (LEFT, top), (WIDTH - RIGHT, top));
             svg.line("axis", (LEFT, bottom), (WIDTH - RIGHT, bottom));
             svg.label("end", LEFT - 6.0, top + plot / 2.0 + 4.0, value, MAX_VALUE);
@@ -54,7 +63,11 @@ impl RatePanel {
                 let shares = shares.get(row).into_iter().flatten().enumerate();
                 let bar = |(group, share): (usize, &Option<f64>)| {
                     let middle = LEFT + (group as f64 + 0.5) * pair;
-                    let left = if is_right { middle + 1.2 } else { middle - width };
+                    let left = if is_right {
+                        middle + 1.2
+                    } else {
+                        middle - width
+                    };
                     let height = (*share)? / scale * plot;
                     Some([left, bottom - height, width, height])
                 };
@@ -70,7 +83,10 @@ impl RatePanel {
 
     /// Draws the names of the groups, slanted if they need it, and returns the height of the chart.
     fn names(&self, svg: &mut Svg, pair: f64, top: f64) -> f64 {
-        let lengths = self.groups.iter().map(|group| group.chars().count().min(MAX_GROUP));
+        let lengths = self
+            .groups
+            .iter()
+            .map(|group| group.chars().count().min(MAX_GROUP));
         let longest = lengths.max().unwrap_or(0) as f64 * CHARACTER_WIDTH;
         let is_slanted = longest > pair - 4.0;
         for (group, name) in self.groups.iter().enumerate() {
@@ -98,7 +114,9 @@ impl RatePanel {
         let rows = self.real.iter().zip(&self.synthetic).enumerate();
         let rates = rows.flat_map(|(value, (real, synthetic))| {
             let both = real.iter().zip(synthetic).enumerate();
-            both.filter_map(move |(group, (real, synthetic))| Some((value, group, (*real)?, (*synthetic)?)))
+            both.filter_map(move |(group, (real, synthetic))| {
+                Some((value, group, (*real)?, (*synthetic)?))
+            })
         });
         let worst = rates.max_by(|x, y| (x.2 - x.3).abs().total_cmp(&(y.2 - y.3).abs()));
         let name = |names: &[String], index: usize| names.get(index).cloned().unwrap_or_default();
@@ -139,12 +157,16 @@ mod tests {
             groups: vec!["obstetrics & gynaecology".to_owned(), "surgery".to_owned()],
             values: vec!["died".to_owned(), "lived".to_owned()],
             real: vec![vec![Some(0.002), Some(0.03)], vec![Some(0.998), Some(0.97)]],
-            synthetic: vec![vec![Some(0.037), None], vec![Some(0.963), None]],
+            synthetic: vec![vec![Some(0.037), None], vec![Some(0.97), None]],
             scales: vec![0.05, 1.0],
         };
         let svg = panel.svg();
         assert!(svg.contains("5.0%") && svg.contains("100%"));
-        assert!(svg.contains("died in the group obstetrics &amp; gynaecology is 0.2% in the real table"));
+        assert!(
+            svg.contains(
+                "died in the group obstetrics &amp; gynaecology is 0.2% in the real table"
+            )
+        );
         // Five of eight bars are at least a pixel high; a group without records has none.
         assert_eq!(svg.matches("class=\"synthetic\"").count(), 2);
     }

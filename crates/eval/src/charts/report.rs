@@ -21,20 +21,30 @@ impl AssociationMap {
     /// Returns maps of the real table, the synthetic table and the difference. `names` has a name for each row of the
     /// matrices. Of more than 40 columns, the maps show those whose association differs most.
     pub fn of_report(names: &[&str], association: &Association) -> [Self; 3] {
-        let Association { real, synthetic, .. } = association;
+        let Association {
+            real, synthetic, ..
+        } = association;
         let differences: Vec<Vec<f64>> = real
             .iter()
             .zip(synthetic)
             .map(|(real, synthetic)| synthetic.iter().zip(real).map(|(s, r)| s - r).collect())
             .collect();
-        let total = |column: &usize| differences[*column].iter().map(|change| change.abs()).sum::<f64>();
+        let total = |column: &usize| {
+            differences[*column]
+                .iter()
+                .map(|change| change.abs())
+                .sum::<f64>()
+        };
         let mut drawn: Vec<usize> = (0..names.len().min(differences.len())).collect();
         drawn.sort_by(|x, y| total(y).total_cmp(&total(x)));
         drawn.truncate(MAX_MAPPED);
         drawn.sort_unstable();
         let map = |title: &str, values: &[Vec<f64>], compared| Self {
             title: title.to_owned(),
-            names: drawn.iter().map(|&column| names[column].to_owned()).collect(),
+            names: drawn
+                .iter()
+                .map(|&column| names[column].to_owned())
+                .collect(),
             values: drawn
                 .iter()
                 .map(|&row| drawn.iter().map(|&column| values[row][column]).collect())
@@ -43,8 +53,16 @@ impl AssociationMap {
         };
         [
             map("Association in the real table", real, Compared::Real),
-            map("Association in the synthetic table", synthetic, Compared::Synthetic),
-            map("Difference: synthetic minus real", &differences, Compared::Difference),
+            map(
+                "Association in the synthetic table",
+                synthetic,
+                Compared::Synthetic,
+            ),
+            map(
+                "Difference: synthetic minus real",
+                &differences,
+                Compared::Difference,
+            ),
         ]
     }
 }

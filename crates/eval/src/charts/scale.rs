@@ -38,7 +38,7 @@ enum Step {
 
 impl Step {
     /// Steps on a calendar, ascending.
-    const CALENDAR: [Self; 18] = [
+    const CALENDAR: [Self; 21] = [
         Self::Seconds(HOUR),
         Self::Seconds(2 * HOUR),
         Self::Seconds(3 * HOUR),
@@ -57,6 +57,9 @@ impl Step {
         Self::Months(240),
         Self::Months(600),
         Self::Months(1_200),
+        Self::Months(2_400),
+        Self::Months(6_000),
+        Self::Months(12_000),
     ];
 
     fn seconds(self) -> f64 {
@@ -101,7 +104,11 @@ impl Step {
     /// Returns the multiples from the last one up to `low` to the first one above `high`.
     fn around(self, Span { low, high }: Span) -> Vec<f64> {
         let numbers = self.number(low)..=self.number(high).saturating_add(1);
-        ascending(numbers.take(10 * MAX_BARS as usize).map(|number| self.multiple(number)))
+        ascending(
+            numbers
+                .take(10 * MAX_BARS as usize)
+                .map(|number| self.multiple(number)),
+        )
     }
 
     fn label(self, moment: f64) -> String {
@@ -124,22 +131,45 @@ impl Step {
 fn calendar_step(span: Span, most: f64) -> Step {
     let fits = |step: &&Step| (span.high - span.low) / step.seconds() <= most;
     let step = Step::CALENDAR.iter().find(fits);
-    step.copied().unwrap_or(Step::Months(12_000))
+    step.copied().unwrap_or(Step::Months(24_000))
 }
 
 /// Returns the number of seconds between multiples on an axis of times of day or durations.
 fn clock_step(span: Span, most: f64) -> i64 {
     const STEPS: [i64; 17] = [
-        1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR,
+        1,
+        2,
+        5,
+        10,
+        15,
+        30,
+        60,
+        120,
+        300,
+        600,
+        900,
+        1_800,
+        HOUR,
+        2 * HOUR,
+        3 * HOUR,
+        6 * HOUR,
+        12 * HOUR,
     ];
     let fits = |step: &i64| (span.high - span.low) / *step as f64 <= most;
     let days = || (nice((span.high - span.low) / most / DAY as f64).max(1.0)) as i64 * DAY;
     STEPS.into_iter().find(fits).unwrap_or_else(days)
 }
 
-/// Returns limits of bars of whole hours, days, weeks, months or years around moments.
+/// Returns limits of bars of whole hours, days, weeks, months or years around moments, or of equal width if the calendar
+/// has no such dates.
 pub(crate) fn calendar_edges(span: Span) -> Vec<f64> {
-    calendar_step(span, MAX_BARS).around(span)
+    let edges = calendar_step(span, MAX_BARS).around(span);
+    let is_around = edges.first().is_some_and(|&first| first <= span.low)
+        && edges.last().is_some_and(|&last| last > span.high);
+    match is_around {
+        true => edges,
+        false => even_edges(span, true),
+    }
 }
 
 /// Returns limits of bars around times of day or durations, in seconds.
@@ -200,13 +230,19 @@ fn round_up(least: f64, factors: &[f64]) -> f64 {
         return 1.0;
     }
     let power = 10f64.powf(least.log10().floor());
-    let fits = factors.iter().find(|&factor| factor * power >= least * (1.0 - 1e-9));
+    let fits = factors
+        .iter()
+        .find(|&factor| factor * power >= least * (1.0 - 1e-9));
     fits.unwrap_or(&10.0) * power
 }
 
 /// Returns a round share that is at least `largest`, for the end of an axis.
 pub(crate) fn nice_share(largest: f64) -> f64 {
-    round_up(largest.max(0.001), &[1.0, 1.2, 1.6, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0]).min(1.0)
+    round_up(
+        largest.max(0.001),
+        &[1.0, 1.2, 1.6, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
+    )
+    .min(1.0)
 }
 
 /// Returns the ticks of an axis in a span.
@@ -221,7 +257,9 @@ pub(super) fn ticks(axis: &Axis, span: Span) -> Vec<Tick> {
         }
         Axis::Clock => {
             let step = clock_step(span, MAX_TICKS);
-            inside(Step::Seconds(step).around(span), span, |at| clock_text(at, step))
+            inside(Step::Seconds(step).around(span), span, |at| {
+                clock_text(at, step)
+            })
         }
         Axis::Ranges(labels) => {
             let every = labels.len().div_ceil(3).max(1);
@@ -235,8 +273,15 @@ pub(super) fn ticks(axis: &Axis, span: Span) -> Vec<Tick> {
 }
 
 fn inside(places: Vec<f64>, span: Span, label: impl Fn(f64) -> String) -> Vec<Tick> {
-    let places = places.into_iter().filter(|at| (span.low..=span.high).contains(at));
-    places.map(|at| Tick { at, label: label(at) }).collect()
+    let places = places
+        .into_iter()
+        .filter(|at| (span.low..=span.high).contains(at));
+    places
+        .map(|at| Tick {
+            at,
+            label: label(at),
+        })
+        .collect()
 }
 
 fn clock_text(seconds: f64, step: i64) -> String {
@@ -255,20 +300,31 @@ fn linear_ticks(span: Span) -> Vec<Tick> {
     let ticks = (last - first + 1.0).clamp(0.0, 2.0 * MAX_TICKS) as usize;
     let tick = |index: usize| {
         let at = (first + index as f64) * step;
-        Tick { at, label: number_text(at, step) }
+        Tick {
+            at,
+            label: number_text(at, step),
+        }
     };
     (0..ticks).map(tick).collect()
 }
 
 fn log_ticks(span: Span) -> Vec<Tick> {
-    let (first, last) = (span.low.log10().floor() as i32, span.high.log10().ceil() as i32);
+    let (first, last) = (
+        span.low.log10().floor() as i32,
+        span.high.log10().ceil() as i32,
+    );
     let of = |factors: &[f64], every: i32| -> Vec<Tick> {
         let powers = (first..=last).filter(|power| power.rem_euclid(every) == 0);
-        let places = powers.flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)));
+        let places =
+            powers.flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)));
         inside(places.collect(), span, |at| number_text(at, at))
     };
-    let every = ((f64::from(last - first)) / MAX_TICKS).ceil().max(1.0) as i32;
-    let choices = [of(&[1.0], every), of(&[1.0, 3.0], 1), of(&[1.0, 2.0, 5.0], 1)];
+    let every = ((span.high / span.low).log10() / MAX_TICKS).ceil().max(1.0) as i32;
+    let choices = [
+        of(&[1.0], every),
+        of(&[1.0, 3.0], 1),
+        of(&[1.0, 2.0, 5.0], 1),
+    ];
     let enough = choices.iter().find(|ticks| ticks.len() >= 3).cloned();
     enough.unwrap_or_else(|| linear_ticks(span))
 }
@@ -291,7 +347,9 @@ fn with_decimals(number: f64, step: f64) -> String {
     let decimals = (-(step * (1.0 + 1e-9)).log10().floor()).clamp(0.0, 6.0) as usize;
     // Adding zero turns -0 into 0.
     let text = format!("{:.decimals$}", number + 0.0);
-    let (sign, text) = text.strip_prefix('-').map_or(("", text.as_str()), |text| ("-", text));
+    let (sign, text) = text
+        .strip_prefix('-')
+        .map_or(("", text.as_str()), |text| ("-", text));
     let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
     let mut grouped = String::new();
     for (index, digit) in whole.chars().enumerate() {
@@ -311,7 +369,10 @@ mod tests {
     use super::*;
 
     fn labels(axis: &Axis, low: f64, high: f64) -> Vec<String> {
-        ticks(axis, Span { low, high }).into_iter().map(|tick| tick.label).collect()
+        ticks(axis, Span { low, high })
+            .into_iter()
+            .map(|tick| tick.label)
+            .collect()
     }
 
     fn moment(year: i64, month: i64, day: i64) -> f64 {
@@ -321,15 +382,30 @@ mod tests {
     #[test]
     fn ticks_of_numbers_are_round() {
         assert_eq!(labels(&Axis::Linear, 17.0, 90.0), ["20", "40", "60", "80"]);
-        assert_eq!(labels(&Axis::Linear, 0.0, 0.31), ["0.0", "0.1", "0.2", "0.3"]);
-        assert_eq!(labels(&Axis::Linear, -1.0, 1.0), ["-1.0", "-0.5", "0.0", "0.5", "1.0"]);
-        assert_eq!(labels(&Axis::Linear, 0.0, 1_500_000.0), ["0", "500,000", "1.0M", "1.5M"]);
+        assert_eq!(
+            labels(&Axis::Linear, 0.0, 0.31),
+            ["0.0", "0.1", "0.2", "0.3"]
+        );
+        assert_eq!(
+            labels(&Axis::Linear, -1.0, 1.0),
+            ["-1.0", "-0.5", "0.0", "0.5", "1.0"]
+        );
+        assert_eq!(
+            labels(&Axis::Linear, 0.0, 1_500_000.0),
+            ["0", "500,000", "1.0M", "1.5M"]
+        );
     }
 
     #[test]
     fn ticks_of_a_log_axis_are_powers_of_ten_or_their_multiples() {
-        assert_eq!(labels(&Axis::Log, 0.5, 20_000.0), ["1", "10", "100", "1,000", "10,000"]);
-        assert_eq!(labels(&Axis::Log, 100.0, 4_000.0), ["100", "300", "1,000", "3,000"]);
+        assert_eq!(
+            labels(&Axis::Log, 0.5, 20_000.0),
+            ["1", "10", "100", "1,000", "10,000"]
+        );
+        assert_eq!(
+            labels(&Axis::Log, 100.0, 4_000.0),
+            ["100", "300", "1,000", "3,000"]
+        );
         assert!(labels(&Axis::Log, 1e-9, 1e9).len() <= 6);
     }
 
@@ -348,13 +424,26 @@ mod tests {
             ["2024-03-01", "2024-03-02", "2024-03-03", "2024-03-04"]
         );
         assert!(labels(&Axis::Date, moment(1, 1, 1), moment(9_999, 1, 1)).len() <= 6);
-        assert_eq!(labels(&Axis::Clock, 0.0, 86_400.0), ["00:00", "06:00", "12:00", "18:00", "24:00"]);
-        assert_eq!(labels(&Axis::Clock, -20.0, 20.0), ["-0:00:20", "-0:00:10", "0:00:00", "0:00:10", "0:00:20"]);
+        assert_eq!(
+            labels(&Axis::Clock, 0.0, 86_400.0),
+            ["00:00", "06:00", "12:00", "18:00", "24:00"]
+        );
+        assert_eq!(
+            labels(&Axis::Clock, -20.0, 20.0),
+            ["-0:00:20", "-0:00:10", "0:00:00", "0:00:10", "0:00:20"]
+        );
     }
 
     #[test]
     fn edges_enclose_all_values() {
-        let spans = [(0.0, 0.0), (3.0, 3.0), (-5.5, 7.25), (1.0, 1e12), (0.1, 0.3), (1e300, 1.1e300)];
+        let spans = [
+            (0.0, 0.0),
+            (3.0, 3.0),
+            (-5.5, 7.25),
+            (1.0, 1e12),
+            (0.1, 0.3),
+            (1e300, 1.1e300),
+        ];
         for (low, high) in spans {
             let span = Span { low, high };
             let mut all = vec![even_edges(span, false)];
@@ -368,15 +457,33 @@ mod tests {
             }
             for edges in all {
                 assert!(edges.len() >= 2 && edges.len() <= 410, "{span:?} {edges:?}");
-                assert!(edges[0] <= low && *edges.last().unwrap() > high, "{span:?} {edges:?}");
+                assert!(
+                    edges[0] <= low && *edges.last().unwrap() > high,
+                    "{span:?} {edges:?}"
+                );
             }
         }
     }
 
     #[test]
     fn integers_have_whole_numbers_in_each_bar() {
-        assert_eq!(even_edges(Span { low: 1.0, high: 3.0 }, true), [0.5, 1.5, 2.5, 3.5]);
-        let edges = log_edges(Span { low: 1.0, high: 1_000.0 }, true);
+        assert_eq!(
+            even_edges(
+                Span {
+                    low: 1.0,
+                    high: 3.0
+                },
+                true
+            ),
+            [0.5, 1.5, 2.5, 3.5]
+        );
+        let edges = log_edges(
+            Span {
+                low: 1.0,
+                high: 1_000.0,
+            },
+            true,
+        );
         assert!(edges.iter().all(|edge| edge.fract() == 0.5), "{edges:?}");
     }
 }

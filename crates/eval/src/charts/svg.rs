@@ -64,7 +64,15 @@ impl Display for At {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let rounded = (self.0 * 10.0).round() / 10.0;
         // Adding zero turns -0 into 0.
-        write!(out, "{}", if rounded.is_finite() { rounded + 0.0 } else { 0.0 })
+        write!(
+            out,
+            "{}",
+            if rounded.is_finite() {
+                rounded + 0.0
+            } else {
+                0.0
+            }
+        )
     }
 }
 
@@ -116,7 +124,10 @@ impl Svg {
     /// Adds rectangles of one class as a single path. Each is x, y, width and height.
     pub(super) fn rectangles(&mut self, class: &str, rectangles: &[[f64; 4]]) {
         let mut path = String::new();
-        for [x, y, width, height] in rectangles.iter().filter(|[_, _, w, h]| *w > 0.0 && *h > 0.0) {
+        for [x, y, width, height] in rectangles
+            .iter()
+            .filter(|[_, _, w, h]| *w > 0.0 && *h > 0.0)
+        {
             let (x, y, width, height) = (At(*x), At(*y), At(*width), At(*height));
             let _ = write!(path, "M{x} {y}h{width}v{height}h-{width}z");
         }

@@ -27,7 +27,10 @@ impl Display for AssessmentBody<'_> {
             "<h3>Scores</h3>\n<p class=\"lead\">1 means no difference. The mark in each bar is the score of a second \
              sample of real records, which no synthetic table needs to exceed.</p>\n<div class=\"grid scores\">\n",
         )?;
-        assessment.areas.iter().try_for_each(|area| score(out, area))?;
+        assessment
+            .areas
+            .iter()
+            .try_for_each(|area| score(out, area))?;
         out.write_str("</div>\n")
     }
 }
@@ -38,7 +41,9 @@ fn findings(out: &mut Formatter<'_>, findings: &[Finding]) -> fmt::Result {
     }
     let (shown, rest) = findings.split_at(SHOWN.min(findings.len()));
     out.write_str("<ul class=\"findings\">\n")?;
-    shown.iter().try_for_each(|finding| finding_item(out, finding))?;
+    shown
+        .iter()
+        .try_for_each(|finding| finding_item(out, finding))?;
     out.write_str("</ul>\n")?;
     if !rest.is_empty() {
         writeln!(
@@ -46,7 +51,8 @@ fn findings(out: &mut Formatter<'_>, findings: &[Finding]) -> fmt::Result {
             "<details>\n<summary>Further failed checks ({})</summary>\n<ul class=\"findings\">",
             rest.len()
         )?;
-        rest.iter().try_for_each(|finding| finding_item(out, finding))?;
+        rest.iter()
+            .try_for_each(|finding| finding_item(out, finding))?;
         out.write_str("</ul>\n</details>\n")?;
     }
     Ok(())
@@ -67,7 +73,9 @@ fn score(out: &mut Formatter<'_>, area: &Area) -> fmt::Result {
         score,
         baseline: area.baseline,
     };
-    let baseline = area.baseline.map_or_else(|| "unknown".to_owned(), |baseline| format!("{baseline:.3}"));
+    let baseline = area
+        .baseline
+        .map_or_else(|| "unknown".to_owned(), |baseline| format!("{baseline:.3}"));
     writeln!(
         out,
         "<p class=\"figure\">{score:.3}</p>\n<p>A second real sample: {baseline}</p>\n{}<p>{} of {} failed</p>\n\

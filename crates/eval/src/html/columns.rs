@@ -28,7 +28,11 @@ impl Display for ColumnsBody<'_> {
         let (shown, rest) = charts.split_at(SHOWN.min(charts.len()));
         panels(out, report, shown)?;
         if !rest.is_empty() {
-            writeln!(out, "<details>\n<summary>Further columns ({})</summary>", rest.len())?;
+            writeln!(
+                out,
+                "<details>\n<summary>Further columns ({})</summary>",
+                rest.len()
+            )?;
             panels(out, report, rest)?;
             out.write_str("</details>\n")?;
         }
@@ -65,16 +69,25 @@ fn panel(out: &mut Formatter<'_>, report: &Report, chart: &ColumnChart) -> fmt::
         writeln!(out, "<p>{}</p>", uses_text(of))?;
     }
     for finding in findings(report, &chart.name) {
-        writeln!(out, "<p>{} {}.</p>", badge(finding.severity), escaped(&finding.text))?;
+        writeln!(
+            out,
+            "<p>{} {}.</p>",
+            badge(finding.severity),
+            escaped(&finding.text)
+        )?;
     }
     if !chart.list.bars.is_empty() {
         let rows = chart.list.bars.iter();
-        let rows = rows.map(|bar| vec![bar.label.clone(), percent(bar.real), percent(bar.synthetic)]);
+        let rows =
+            rows.map(|bar| vec![bar.label.clone(), percent(bar.real), percent(bar.synthetic)]);
         let table = TextTable {
             head: ["Value", "Real", "Synthetic"].map(str::to_owned).to_vec(),
             rows: rows.collect(),
         };
-        writeln!(out, "<details>\n<summary>All values</summary>\n{table}</details>")?;
+        writeln!(
+            out,
+            "<details>\n<summary>All values</summary>\n{table}</details>"
+        )?;
     }
     out.write_str("</figure>\n")
 }
@@ -82,7 +95,10 @@ fn panel(out: &mut Formatter<'_>, report: &Report, chart: &ColumnChart) -> fmt::
 /// Returns the purposes that a column or pair serves, as sentences.
 pub(super) fn uses_text(of: &ColumnUse) -> String {
     let sentence = |words: &str, suitability: Suitability| {
-        let served = of.purposes.iter().filter(|(_, result)| *result == suitability);
+        let served = of
+            .purposes
+            .iter()
+            .filter(|(_, result)| *result == suitability);
         let purposes: Vec<&str> = served.map(|(purpose, _)| purpose_words(*purpose)).collect();
         (!purposes.is_empty()).then(|| format!("{words} {}.", purposes.join(", ")))
     };
@@ -91,7 +107,11 @@ pub(super) fn uses_text(of: &ColumnUse) -> String {
         sentence("Rough for", Suitability::Rough),
         sentence("Not for", Suitability::Bad),
     ];
-    sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    sentences
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn purpose_words(purpose: AnalysisPurpose) -> &'static str {
@@ -118,6 +138,9 @@ mod tests {
                 (AnalysisPurpose::Tails, Suitability::Good),
             ],
         };
-        assert_eq!(uses_text(&of), "Good for means and quantiles, extreme values. Not for shares.");
+        assert_eq!(
+            uses_text(&of),
+            "Good for means and quantiles, extreme values. Not for shares."
+        );
     }
 }

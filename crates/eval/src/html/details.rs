@@ -3,18 +3,21 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::{TextTable, grouped, scroll_box};
-use crate::{
-    Report, ValueReport, WorkloadReport,
-    charts::percent,
-};
+use crate::{Report, ValueReport, WorkloadReport, charts::percent};
 
 pub(super) struct DetailsBody<'a>(pub(super) &'a Report);
 
 impl Display for DetailsBody<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let report = self.0;
-        out.write_str("<details>\n<summary>Errors of all sets of one, two and three columns</summary>\n")?;
-        scroll_box(out, "Errors of sets of columns", &workloads(&report.workloads))?;
+        out.write_str(
+            "<details>\n<summary>Errors of all sets of one, two and three columns</summary>\n",
+        )?;
+        scroll_box(
+            out,
+            "Errors of sets of columns",
+            &workloads(&report.workloads),
+        )?;
         writeln!(
             out,
             "<p class=\"quiet\">Mean absolute change of Cram&eacute;r's V per pair: {:.4}. Digest of the schema: \
@@ -25,7 +28,11 @@ impl Display for DetailsBody<'_> {
             return Ok(());
         }
         out.write_str("<details>\n<summary>Columns compared value by value</summary>\n")?;
-        scroll_box(out, "Columns compared value by value", &values(&report.values))?;
+        scroll_box(
+            out,
+            "Columns compared value by value",
+            &values(&report.values),
+        )?;
         out.write_str(
             "<p class=\"quiet\">TV: total variation distance of single values. KS: Kolmogorov-Smirnov distance. Both are \
              from 0 (equal) to 1 (nothing in common). Moved: the distance that a value has to move on average, as a share \
@@ -39,20 +46,31 @@ fn workloads(workloads: &[WorkloadReport]) -> TextTable {
         let worst = workload.worst.as_ref();
         vec![
             format!("{}-way error", workload.order),
-            format!("{} of {}", grouped(workload.sets as u64), grouped(workload.of)),
+            format!(
+                "{} of {}",
+                grouped(workload.sets as u64),
+                grouped(workload.of)
+            ),
             format!("{:.4}", workload.mean_l1),
-            worst.map_or_else(String::new, |worst| format!("{:.3}: {}", worst.l1, worst.columns.join(", "))),
+            worst.map_or_else(String::new, |worst| {
+                format!("{:.3}: {}", worst.l1, worst.columns.join(", "))
+            }),
         ]
     };
     let head = ["Error", "Sets", "Mean L1 distance", "Largest"];
     TextTable {
         head: head.map(str::to_owned).to_vec(),
-        rows: workloads.iter().filter(|workload| workload.sets > 0).map(row).collect(),
+        rows: workloads
+            .iter()
+            .filter(|workload| workload.sets > 0)
+            .map(row)
+            .collect(),
     }
 }
 
 fn values(values: &[ValueReport]) -> TextTable {
-    let number = |number: Option<f64>| number.map_or_else(String::new, |number| format!("{number:.3}"));
+    let number =
+        |number: Option<f64>| number.map_or_else(String::new, |number| format!("{number:.3}"));
     let row = |value: &ValueReport| {
         vec![
             value.name.clone(),
@@ -64,7 +82,15 @@ fn values(values: &[ValueReport]) -> TextTable {
             percent(value.missing.synthetic),
         ]
     };
-    let head = ["Column", "Values", "TV", "KS", "Moved", "Missing, real", "Missing, synthetic"];
+    let head = [
+        "Column",
+        "Values",
+        "TV",
+        "KS",
+        "Moved",
+        "Missing, real",
+        "Missing, synthetic",
+    ];
     TextTable {
         head: head.map(str::to_owned).to_vec(),
         rows: values.iter().map(row).collect(),

@@ -134,14 +134,49 @@ impl Page<'_> {
         };
         let has_pairs = report.association.real.len() > 1;
         let has_triples = !report.charts.triples.is_empty();
-        add("columns", "Columns", true, Box::new(columns::ColumnsBody(report)));
-        add("associations", "Association", has_pairs, Box::new(pairs::MapsBody(report)));
-        add("pairs", "Pairs of columns", has_pairs, Box::new(pairs::PairsBody(report)));
-        add("triples", "Three columns", has_triples, Box::new(pairs::TriplesBody(report)));
+        add(
+            "columns",
+            "Columns",
+            true,
+            Box::new(columns::ColumnsBody(report)),
+        );
+        add(
+            "associations",
+            "Association",
+            has_pairs,
+            Box::new(pairs::MapsBody(report)),
+        );
+        add(
+            "pairs",
+            "Pairs of columns",
+            has_pairs,
+            Box::new(pairs::PairsBody(report)),
+        );
+        add(
+            "triples",
+            "Three columns",
+            has_triples,
+            Box::new(pairs::TriplesBody(report)),
+        );
         add("rules", "Rules", true, Box::new(models::RulesBody(report)));
-        add("prediction", "Prediction", true, Box::new(models::PredictionBody(report)));
-        add("privacy", "Privacy", true, Box::new(models::PrivacyBody(report)));
-        add("details", "Further figures", true, Box::new(details::DetailsBody(report)));
+        add(
+            "prediction",
+            "Prediction",
+            true,
+            Box::new(models::PredictionBody(report)),
+        );
+        add(
+            "privacy",
+            "Privacy",
+            true,
+            Box::new(models::PrivacyBody(report)),
+        );
+        add(
+            "details",
+            "Further figures",
+            true,
+            Box::new(details::DetailsBody(report)),
+        );
         add("words", "Terms and sources", true, Box::new(GLOSSARY));
         sections
     }
@@ -184,7 +219,10 @@ impl Display for Page<'_> {
         .fmt(out)?;
         self.contents(out, &sections)?;
         for Section { id, title, body } in &sections {
-            writeln!(out, "<section id=\"{id}\">\n<h2>{title}</h2>\n{body}</section>")?;
+            writeln!(
+                out,
+                "<section id=\"{id}\">\n<h2>{title}</h2>\n{body}</section>"
+            )?;
         }
         out.write_str("</main>\n</body>\n</html>\n")
     }
@@ -208,6 +246,10 @@ mod tests {
             rows: vec![vec!["x & y".to_owned(), "\"1\"".to_owned()]],
         };
         let text = table.to_string();
-        assert!(text.contains("&lt;a&gt;") && text.contains("x &amp; y") && text.contains("&quot;1&quot;"));
+        assert!(
+            text.contains("&lt;a&gt;")
+                && text.contains("x &amp; y")
+                && text.contains("&quot;1&quot;")
+        );
     }
 }

@@ -32,7 +32,11 @@ pub(super) struct RulesBody<'a>(pub(super) &'a Report);
 impl Display for RulesBody<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let report = self.0;
-        let area = report.assessment.areas.iter().find(|area| area.name == AreaName::Rules);
+        let area = report
+            .assessment
+            .areas
+            .iter()
+            .find(|area| area.name == AreaName::Rules);
         let (examined, failed) = area.map_or((0, 0), |area| (area.examined, area.failed));
         writeln!(
             out,
@@ -40,7 +44,11 @@ impl Display for RulesBody<'_> {
              combinations that never occur. The synthetic table breaks {} more often than a second real sample \
              would.</p>",
             fhaim_domain::counted(examined as u64, "rule"),
-            if failed == 0 { "none of them".to_owned() } else { format!("{failed} of them") }
+            if failed == 0 {
+                "none of them".to_owned()
+            } else {
+                format!("{failed} of them")
+            }
         )?;
         findings_of(out, report, &[Check::Rule])?;
         if report.constraints.is_empty() {
@@ -48,10 +56,18 @@ impl Display for RulesBody<'_> {
         }
         let rows = report.constraints.iter().map(|constraint| {
             let broken = constraint.broken;
-            vec![constraint.text.clone(), percent(broken.real), percent(broken.synthetic)]
+            vec![
+                constraint.text.clone(),
+                percent(broken.real),
+                percent(broken.synthetic),
+            ]
         });
         let table = TextTable {
-            head: texts(["Constraint", "Broken by real records", "by synthetic records"]),
+            head: texts([
+                "Constraint",
+                "Broken by real records",
+                "by synthetic records",
+            ]),
             rows: rows.collect(),
         };
         out.write_str("<div class=\"panel\">\n")?;
@@ -90,7 +106,11 @@ fn prediction_chart(out: &mut Formatter<'_>, prediction: &Prediction) -> fmt::Re
     let bar = |label: &str, score: fn(&Scores) -> Option<f64>| {
         let (real, synthetic) = (score(&prediction.real)?, score(&prediction.synthetic)?);
         let label = label.to_owned();
-        Some(Bar { label, real, synthetic })
+        Some(Bar {
+            label,
+            real,
+            synthetic,
+        })
     };
     let bars = [
         bar("Accuracy", |scores| Some(scores.accuracy)),
@@ -98,7 +118,10 @@ fn prediction_chart(out: &mut Formatter<'_>, prediction: &Prediction) -> fmt::Re
         bar("AUC", |scores| scores.auc),
     ];
     let chart = PairedBars {
-        title: format!("Scores of a prediction of {}, trained on real and on synthetic records", prediction.target),
+        title: format!(
+            "Scores of a prediction of {}, trained on real and on synthetic records",
+            prediction.target
+        ),
         bars: bars.into_iter().flatten().collect(),
         full: 1.0,
     };
@@ -185,7 +208,11 @@ fn membership_table(out: &mut Formatter<'_>, membership: &Membership) -> fmt::Re
     )?;
     let mut rows = Vec::new();
     let mut add = |name: &str, attack: Attack| {
-        rows.push(vec![name.to_owned(), format!("{:.3}", attack.found), format!("{:.3}", attack.chance)]);
+        rows.push(vec![
+            name.to_owned(),
+            format!("{:.3}", attack.found),
+            format!("{:.3}", attack.chance),
+        ]);
     };
     if let Some(scores) = &membership.scores {
         add(

@@ -19,11 +19,19 @@ pub(super) struct MapsBody<'a>(pub(super) &'a Report);
 
 impl Display for MapsBody<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.0.columns.iter().map(|column| column.name.as_str()).collect();
+        let names: Vec<&str> = self
+            .0
+            .columns
+            .iter()
+            .map(|column| column.name.as_str())
+            .collect();
         let maps = AssociationMap::of_report(&names, &self.0.association);
         let drawn = maps[0].names.len();
         let left_out = match drawn < names.len() {
-            true => format!(" The maps show the {drawn} of {} columns that differ most.", names.len()),
+            true => format!(
+                " The maps show the {drawn} of {} columns that differ most.",
+                names.len()
+            ),
             false => String::new(),
         };
         writeln!(
@@ -59,7 +67,13 @@ impl Display for PairsBody<'_> {
             legend()
         )?;
         for chart in &self.0.charts.pairs {
-            let title = chart.columns.iter().rev().map(String::as_str).collect::<Vec<_>>().join(" by ");
+            let title = chart
+                .columns
+                .iter()
+                .rev()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .join(" by ");
             figure(out, self.0, chart, &title)?;
         }
         out.write_str("</div>\n")?;
@@ -82,24 +96,46 @@ impl Display for TriplesBody<'_> {
             let [groups, values, panels] = &chart.columns[..] else {
                 continue;
             };
-            figure(out, self.0, chart, &format!("{values} by {groups} and {panels}"))?;
+            figure(
+                out,
+                self.0,
+                chart,
+                &format!("{values} by {groups} and {panels}"),
+            )?;
         }
         Ok(())
     }
 }
 
 fn figure(out: &mut Formatter<'_>, report: &Report, chart: &RateChart, title: &str) -> fmt::Result {
-    writeln!(out, "<figure class=\"panel\">\n<figcaption><h3>{}</h3></figcaption>", escaped(title))?;
+    writeln!(
+        out,
+        "<figure class=\"panel\">\n<figcaption><h3>{}</h3></figcaption>",
+        escaped(title)
+    )?;
     let is_about = |finding: &&Finding| {
         finding.columns.len() == chart.columns.len()
-            && finding.columns.iter().all(|column| chart.columns.contains(column))
+            && finding
+                .columns
+                .iter()
+                .all(|column| chart.columns.contains(column))
     };
-    let mut findings = report.assessment.findings.iter().filter(is_about).peekable();
+    let mut findings = report
+        .assessment
+        .findings
+        .iter()
+        .filter(is_about)
+        .peekable();
     if findings.peek().is_none() {
         out.write_str("<p class=\"quiet\">No failed check.</p>\n")?;
     }
     for finding in findings {
-        writeln!(out, "<p>{} {}.</p>", badge(finding.severity), escaped(&finding.text))?;
+        writeln!(
+            out,
+            "<p>{} {}.</p>",
+            badge(finding.severity),
+            escaped(&finding.text)
+        )?;
     }
     let has_panels = chart.panels.len() > 1;
     if has_panels {
@@ -107,7 +143,12 @@ fn figure(out: &mut Formatter<'_>, report: &Report, chart: &RateChart, title: &s
     }
     for panel in &chart.panels {
         if has_panels {
-            writeln!(out, "<div>\n<h4>{}</h4>\n{}</div>", escaped(&panel.title), panel.svg())?;
+            writeln!(
+                out,
+                "<div>\n<h4>{}</h4>\n{}</div>",
+                escaped(&panel.title),
+                panel.svg()
+            )?;
         } else {
             out.write_str(&panel.svg())?;
         }
@@ -124,7 +165,11 @@ fn figure(out: &mut Formatter<'_>, report: &Report, chart: &RateChart, title: &s
 /// Lists the pairs that do not serve a purpose well.
 fn limited_pairs(out: &mut Formatter<'_>, uses: &[ColumnUse]) -> fmt::Result {
     let is_limited = |of: &&ColumnUse| {
-        of.columns.len() == 2 && of.purposes.iter().any(|(_, result)| *result != Suitability::Good)
+        of.columns.len() == 2
+            && of
+                .purposes
+                .iter()
+                .any(|(_, result)| *result != Suitability::Good)
     };
     let limited: Vec<&ColumnUse> = uses.iter().filter(is_limited).collect();
     if limited.is_empty() {
@@ -136,7 +181,12 @@ fn limited_pairs(out: &mut Formatter<'_>, uses: &[ColumnUse]) -> fmt::Result {
         limited.len()
     )?;
     for of in limited.iter().take(MAX_LISTED) {
-        writeln!(out, "<li>{}: {}</li>", escaped(&of.columns.join(" and ")), uses_text(of))?;
+        writeln!(
+            out,
+            "<li>{}: {}</li>",
+            escaped(&of.columns.join(" and ")),
+            uses_text(of)
+        )?;
     }
     if limited.len() > MAX_LISTED {
         writeln!(out, "<li>{} further pairs</li>", limited.len() - MAX_LISTED)?;

@@ -22,7 +22,10 @@ impl Questions<'_> {
             let first = fact.name.split_whitespace().next();
             first.is_some_and(|first| first.eq_ignore_ascii_case(word))
         };
-        self.facts.iter().find(has_word).map(|fact| fact.value.trim())
+        self.facts
+            .iter()
+            .find(has_word)
+            .map(|fact| fact.value.trim())
     }
 
     fn unit(&self) -> &str {
@@ -45,15 +48,26 @@ impl Questions<'_> {
 
     fn quality(&self) -> (&'static str, String) {
         let assessment = &self.report.assessment;
-        let has_failed = |area: AreaName| assessment.areas.iter().any(|of| of.name == area && of.failed > 0);
-        let is_severe = assessment.findings.iter().any(|finding| finding.severity == Severity::Major);
+        let has_failed = |area: AreaName| {
+            assessment
+                .areas
+                .iter()
+                .any(|of| of.name == area && of.failed > 0)
+        };
+        let is_severe = assessment
+            .findings
+            .iter()
+            .any(|finding| finding.severity == Severity::Major);
         let verdict = match assessment.findings.is_empty() {
             true => "Yes.",
             false if has_failed(AreaName::Privacy) => "No, a privacy check failed.",
             false if is_severe => "Only in part.",
             false => "Yes, with slight differences.",
         };
-        (verdict, assessment.summary.first().cloned().unwrap_or_default())
+        (
+            verdict,
+            assessment.summary.first().cloned().unwrap_or_default(),
+        )
     }
 
     fn protected(&self) -> String {
@@ -75,9 +89,13 @@ impl Questions<'_> {
         let Some(epsilon) = self.fact("Epsilon") else {
             return "Unknown here. The ledger or card of the synthetic table has its epsilon and delta.".to_owned();
         };
-        let delta = self.fact("Delta").map_or_else(String::new, |delta| format!(", delta {delta}"));
+        let delta = self
+            .fact("Delta")
+            .map_or_else(String::new, |delta| format!(", delta {delta}"));
         let meaning = match epsilon.parse::<f64>().map(f64::exp) {
-            Ok(factor) if factor > MAX_FACTOR => " An epsilon of this size guarantees almost nothing.".to_owned(),
+            Ok(factor) if factor > MAX_FACTOR => {
+                " An epsilon of this size guarantees almost nothing.".to_owned()
+            }
             Ok(factor) => format!(
                 " One {} makes any result at most {} times as likely.",
                 self.unit(),
@@ -136,9 +154,16 @@ impl Display for Questions<'_> {
         }
         out.write_str("</dl>\n")?;
         if !self.facts.is_empty() {
-            out.write_str("<details>\n<summary>How the table was made</summary>\n<dl class=\"facts\">\n")?;
+            out.write_str(
+                "<details>\n<summary>How the table was made</summary>\n<dl class=\"facts\">\n",
+            )?;
             for Fact { name, value } in self.facts {
-                writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", escaped(name), escaped(value))?;
+                writeln!(
+                    out,
+                    "<div><dt>{}</dt><dd>{}</dd></div>",
+                    escaped(name),
+                    escaped(value)
+                )?;
             }
             out.write_str("</dl>\n</details>\n")?;
         }
