@@ -7,8 +7,8 @@ use fhaim_domain::{RawColumn, RawValues, counted};
 use crate::{
     ColumnReport,
     charts::{
-        Axis, Bar, ColumnChart, Drawing, Histogram, PairedBars, Span, calendar_edges, clock_edges,
-        even_edges, log_edges, percent,
+        Bar, ChartAxis, ColumnChart, ColumnDrawing, Histogram, PairedBars, Span, calendar_edges,
+        clock_edges, even_edges, log_edges, percent,
     },
 };
 
@@ -42,7 +42,7 @@ const MIN_RATIO: f64 = 50.0;
 /// Makes the charts of a report's columns.
 pub(crate) struct ColumnCharts<'a> {
     /// Axes of the columns of times.
-    pub(crate) axes: &'a BTreeMap<String, Axis>,
+    pub(crate) axes: &'a BTreeMap<String, ChartAxis>,
     /// The columns of codes, whose labels are in the order of the schema.
     pub(crate) columns: &'a [ColumnReport],
     /// Writes a number of a column as the table does.
@@ -91,9 +91,9 @@ impl ColumnCharts<'_> {
         }
         ColumnChart {
             name: column.name.clone(),
-            drawing: Drawing::Histogram(Histogram {
+            drawing: ColumnDrawing::Histogram(Histogram {
                 title: column.name.clone(),
-                axis: Axis::Ranges(column.labels.clone()),
+                axis: ChartAxis::Ranges(column.labels.clone()),
                 edges: (0..=bars.len()).map(|edge| edge as f64).collect(),
                 real: column.real.clone(),
                 synthetic: column.synthetic.clone(),
@@ -135,7 +135,7 @@ impl ColumnCharts<'_> {
         };
         let mut chart = ColumnChart {
             name: name.to_owned(),
-            drawing: Drawing::Empty,
+            drawing: ColumnDrawing::Empty,
             apart: PairedBars::default(),
             facts: Vec::new(),
             list: titled(Vec::new()),
@@ -156,7 +156,7 @@ impl ColumnCharts<'_> {
             ));
         }
         bars.extend(Bar::some(missing));
-        chart.drawing = Drawing::Bars(titled(bars));
+        chart.drawing = ColumnDrawing::Bars(titled(bars));
         chart
     }
 
@@ -386,19 +386,19 @@ fn pooled(numbers: &[Vec<f64>; 2]) -> Vec<f64> {
 }
 
 /// Chooses the axis of numbers: logarithmic if a linear one would show most of them in its first bars.
-fn axis_of(numbers: &[Vec<f64>; 2]) -> Axis {
+fn axis_of(numbers: &[Vec<f64>; 2]) -> ChartAxis {
     let all = pooled(numbers);
     let (low, high) = (quantile(&all, TRIMMED), quantile(&all, 1.0 - TRIMMED));
     let is_skewed = quantile(&all, 0.5) - low < LOW_MEDIAN * (high - low);
     let is_positive = all.first().is_some_and(|&first| first > 0.0);
     match is_positive && is_skewed && high >= MIN_RATIO * low {
-        true => Axis::Log,
-        false => Axis::Linear,
+        true => ChartAxis::Log,
+        false => ChartAxis::Linear,
     }
 }
 
 /// Returns the part of the axis that has almost all numbers, if the others would make the axis much longer.
-fn trimmed(axis: &Axis, numbers: &[Vec<f64>; 2]) -> Option<Span> {
+fn trimmed(axis: &ChartAxis, numbers: &[Vec<f64>; 2]) -> Option<Span> {
     let all = pooled(numbers);
     let span = Span {
         low: quantile(&all, TRIMMED),
@@ -406,20 +406,25 @@ fn trimmed(axis: &Axis, numbers: &[Vec<f64>; 2]) -> Option<Span> {
     };
     let (first, last) = (all.first()?, all.last()?);
     let is_longer = last - first > MIN_LENGTHENING * (span.high - span.low);
-    (*axis != Axis::Log && span.high > span.low && is_longer).then_some(span)
+    (*axis != ChartAxis::Log && span.high > span.low && is_longer).then_some(span)
 }
 
-fn histogram(name: &str, axis: Axis, numbers: &[Vec<f64>; 2], records: [f64; 2]) -> Drawing {
+fn histogram(
+    name: &str,
+    axis: ChartAxis,
+    numbers: &[Vec<f64>; 2],
+    records: [f64; 2],
+) -> ColumnDrawing {
     let all = pooled(numbers);
     let (Some(&low), Some(&high)) = (all.first(), all.last()) else {
-        return Drawing::Empty;
+        return ColumnDrawing::Empty;
     };
     let span = Span { low, high };
     let are_integers = all.iter().all(|number| number.fract() == 0.0);
     let edges = match axis {
-        Axis::Log => log_edges(span, are_integers),
-        Axis::Date => calendar_edges(span),
-        Axis::Clock => clock_edges(span),
+        ChartAxis::Log => log_edges(span, are_integers),
+        ChartAxis::Date => calendar_edges(span),
+        ChartAxis::Clock => clock_edges(span),
         _ => even_edges(span, are_integers),
     };
     let shares = |table: usize| -> Vec<f64> {
@@ -430,7 +435,7 @@ fn histogram(name: &str, axis: Axis, numbers: &[Vec<f64>; 2], records: [f64; 2])
             .collect()
     };
     let (real, synthetic) = (shares(0), shares(1));
-    Drawing::Histogram(Histogram {
+    ColumnDrawing::Histogram(Histogram {
         title: format!("Distribution of {name}"),
         axis,
         edges,
@@ -443,7 +448,11 @@ fn histogram(name: &str, axis: Axis, numbers: &[Vec<f64>; 2], records: [f64; 2])
 mod tests {
     use super::*;
 
-    fn chart(real: &[Option<f64>], synthetic: &[Option<f64>], axis: Option<Axis>) -> ColumnChart {
+    fn chart(
+        real: &[Option<f64>],
+        synthetic: &[Option<f64>],
+        axis: Option<ChartAxis>,
+    ) -> ColumnChart {
         let axes = axis
             .into_iter()
             .map(|axis| ("x".to_owned(), axis))
@@ -464,7 +473,7 @@ mod tests {
 
     fn histogram_of(chart: &ColumnChart) -> &Histogram {
         match &chart.drawing {
-            Drawing::Histogram(histogram) => histogram,
+            ColumnDrawing::Histogram(histogram) => histogram,
             other => panic!("{other:?}"),
         }
     }
@@ -478,7 +487,7 @@ mod tests {
         let skewed = some((0..1_000).map(|i| 10f64.powf(f64::from(i) / 250.0)));
         let chart = chart(&skewed, &skewed, None);
         let Histogram { axis, real, .. } = histogram_of(&chart);
-        assert_eq!(*axis, Axis::Log);
+        assert_eq!(*axis, ChartAxis::Log);
         assert!((real.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{real:?}");
         assert!(real.iter().all(|&share| share < 0.06), "{real:?}");
     }
@@ -486,11 +495,14 @@ mod tests {
     #[test]
     fn even_numbers_and_numbers_below_zero_have_a_linear_axis() {
         let even = some((0..1_000).map(f64::from));
-        assert_eq!(histogram_of(&chart(&even, &even, None)).axis, Axis::Linear);
+        assert_eq!(
+            histogram_of(&chart(&even, &even, None)).axis,
+            ChartAxis::Linear
+        );
         let signed = some((0..1_000).map(|i| 10f64.powf(f64::from(i) / 250.0) - 2.0));
         assert_eq!(
             histogram_of(&chart(&signed, &signed, None)).axis,
-            Axis::Linear
+            ChartAxis::Linear
         );
     }
 
@@ -522,10 +534,10 @@ mod tests {
     #[test]
     fn columns_without_values_or_with_one_record_have_a_chart() {
         let empty = chart(&[None, None], &[None], None);
-        assert_eq!(empty.drawing, Drawing::Empty);
+        assert_eq!(empty.drawing, ColumnDrawing::Empty);
         assert_eq!(empty.apart.bars[0].label, "missing");
         assert_eq!(empty.facts, ["No record has a value."]);
-        assert_eq!(chart(&[], &[], None).drawing, Drawing::Empty);
+        assert_eq!(chart(&[], &[], None).drawing, ColumnDrawing::Empty);
         let one = chart(&[Some(7.0)], &[None], None);
         let histogram = histogram_of(&one);
         assert_eq!(histogram.real, [1.0]);
@@ -536,7 +548,7 @@ mod tests {
     #[test]
     fn dates_have_bars_of_calendar_units() {
         let days = some((0..1_461).map(|day| f64::from(day) * 86_400.0));
-        let chart = chart(&days, &days, Some(Axis::Date));
+        let chart = chart(&days, &days, Some(ChartAxis::Date));
         // Months from 1970-01 to 1974-01.
         let histogram = histogram_of(&chart);
         assert_eq!(histogram.edges.len(), 49);
@@ -563,7 +575,7 @@ mod tests {
             shown: &|_, number| number.to_string(),
         };
         let chart = charts.of_values(&[column()], &[column()]).remove(0);
-        let Drawing::Bars(bars) = &chart.drawing else {
+        let ColumnDrawing::Bars(bars) = &chart.drawing else {
             panic!("{chart:?}");
         };
         assert_eq!(bars.bars.len(), 10);

@@ -15,7 +15,7 @@ use crate::{
         value_checks,
     },
     association::association_matrix,
-    charts::{Axis, ReportCharts},
+    charts::{ChartAxis, ReportCharts},
     closeness::{Closeness, closeness},
     column_charts::ColumnCharts,
     membership::Membership,
@@ -91,7 +91,7 @@ pub struct Report {
     evidence: Evidence,
     /// Axes of the columns of times.
     #[serde(skip)]
-    axes: BTreeMap<String, Axis>,
+    axes: BTreeMap<String, ChartAxis>,
 }
 
 /// How often records break one constraint of the schema.
@@ -322,12 +322,12 @@ impl Report {
 }
 
 /// Returns the axes of columns of times.
-fn time_axes(schema: &Schema) -> BTreeMap<String, Axis> {
+fn time_axes(schema: &Schema) -> BTreeMap<String, ChartAxis> {
     let fields = schema.fields().iter();
     let axes = fields.filter_map(|field| {
         let axis = match field.time_format()?.has_days() {
-            true => Axis::Date,
-            false => Axis::Clock,
+            true => ChartAxis::Date,
+            false => ChartAxis::Clock,
         };
         Some((field.name().to_owned(), axis))
     });

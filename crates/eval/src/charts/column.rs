@@ -4,7 +4,7 @@ use super::{Histogram, PairedBars};
 
 /// The main chart of a column.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Drawing {
+pub enum ColumnDrawing {
     /// Numbers and times.
     Histogram(Histogram),
     /// Categories and other texts.
@@ -19,7 +19,7 @@ pub struct ColumnChart {
     /// Name of the column.
     pub name: String,
     /// The main chart.
-    pub drawing: Drawing,
+    pub drawing: ColumnDrawing,
     /// Values outside the main chart, such as missing ones and a single value that most records have.
     pub apart: PairedBars,
     /// Sentences about the column, such as the medians of both tables.
@@ -32,9 +32,9 @@ impl ColumnChart {
     /// Returns the charts of the column as one or two SVG elements.
     pub fn svg(&self) -> String {
         let main = match &self.drawing {
-            Drawing::Histogram(histogram) => histogram.svg(),
-            Drawing::Bars(bars) => bars.svg(),
-            Drawing::Empty => String::new(),
+            ColumnDrawing::Histogram(histogram) => histogram.svg(),
+            ColumnDrawing::Bars(bars) => bars.svg(),
+            ColumnDrawing::Empty => String::new(),
         };
         match self.apart.bars.is_empty() {
             true => main,

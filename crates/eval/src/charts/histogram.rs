@@ -16,7 +16,7 @@ const BOTTOM: f64 = 20.0;
 
 /// Horizontal axis of a histogram.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Axis {
+pub enum ChartAxis {
     /// Numbers.
     Linear,
     /// Positive numbers, with equal distances between equal ratios.
@@ -35,7 +35,7 @@ pub struct Histogram {
     /// Name of the chart.
     pub title: String,
     /// Horizontal axis.
-    pub axis: Axis,
+    pub axis: ChartAxis,
     /// Limits of the ranges, ascending: one more than ranges. They are positive on a logarithmic axis.
     pub edges: Vec<f64>,
     /// Share of the real records in each range, from 0 to 1.
@@ -114,7 +114,7 @@ impl Histogram {
     /// Returns the horizontal place of a value.
     fn place(&self, value: f64) -> f64 {
         let scaled = |value: f64| match self.axis {
-            Axis::Log => value.max(f64::MIN_POSITIVE).ln(),
+            ChartAxis::Log => value.max(f64::MIN_POSITIVE).ln(),
             _ => value,
         };
         let low = scaled(self.edges.first().copied().unwrap_or(0.0));
@@ -124,11 +124,11 @@ impl Histogram {
 
     fn description(&self) -> String {
         let axis = match self.axis {
-            Axis::Linear => "numbers",
-            Axis::Log => "numbers on a logarithmic axis",
-            Axis::Date => "dates",
-            Axis::Clock => "times",
-            Axis::Ranges(_) => "ranges",
+            ChartAxis::Linear => "numbers",
+            ChartAxis::Log => "numbers on a logarithmic axis",
+            ChartAxis::Date => "dates",
+            ChartAxis::Clock => "times",
+            ChartAxis::Ranges(_) => "ranges",
         };
         let differences = self.real.iter().zip(&self.synthetic);
         let moved: f64 = differences
@@ -147,7 +147,7 @@ impl Histogram {
 mod tests {
     use super::*;
 
-    fn histogram(axis: Axis, edges: &[f64], real: &[f64], synthetic: &[f64]) -> Histogram {
+    fn histogram(axis: ChartAxis, edges: &[f64], real: &[f64], synthetic: &[f64]) -> Histogram {
         Histogram {
             title: "x".to_owned(),
             axis,
@@ -159,14 +159,24 @@ mod tests {
 
     #[test]
     fn equal_ratios_have_equal_widths_on_a_log_axis() {
-        let chart = histogram(Axis::Log, &[1.0, 10.0, 100.0], &[0.5, 0.5], &[0.5, 0.5]);
+        let chart = histogram(
+            ChartAxis::Log,
+            &[1.0, 10.0, 100.0],
+            &[0.5, 0.5],
+            &[0.5, 0.5],
+        );
         let [low, middle, high] = [1.0, 10.0, 100.0].map(|value| chart.place(value));
         assert!((middle - low - (high - middle)).abs() < 1e-9);
     }
 
     #[test]
     fn description_states_the_difference() {
-        let chart = histogram(Axis::Linear, &[0.0, 1.0, 2.0], &[1.0, 0.0], &[0.75, 0.25]);
+        let chart = histogram(
+            ChartAxis::Linear,
+            &[0.0, 1.0, 2.0],
+            &[1.0, 0.0],
+            &[0.75, 0.25],
+        );
         assert!(
             chart
                 .svg()
@@ -176,9 +186,9 @@ mod tests {
 
     #[test]
     fn chart_without_values_is_empty() {
-        let svg = histogram(Axis::Linear, &[], &[], &[]).svg();
+        let svg = histogram(ChartAxis::Linear, &[], &[], &[]).svg();
         assert!(svg.contains("No values.") && !svg.contains("NaN"));
-        let svg = histogram(Axis::Linear, &[0.0, 1.0], &[0.0], &[0.0]).svg();
+        let svg = histogram(ChartAxis::Linear, &[0.0, 1.0], &[0.0], &[0.0]).svg();
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
     }
 
@@ -189,7 +199,7 @@ mod tests {
             .collect();
         let edges: Vec<f64> = (0..=30).map(f64::from).collect();
         let shares = vec![1.0 / 30.0; 30];
-        let svg = histogram(Axis::Ranges(names), &edges, &shares, &shares).svg();
+        let svg = histogram(ChartAxis::Ranges(names), &edges, &shares, &shares).svg();
         assert!(
             (1..=3).contains(&svg.matches("quiet middle").count()),
             "{svg}"

@@ -31,9 +31,9 @@ mod scale;
 mod svg;
 
 pub use bars::{Bar, PairedBars};
-pub use column::{ColumnChart, Drawing};
+pub use column::{ColumnChart, ColumnDrawing};
 pub use gauge::Gauge;
-pub use histogram::{Axis, Histogram};
+pub use histogram::{ChartAxis, Histogram};
 pub use map::{AssociationMap, Compared};
 pub use rates::{RateChart, RatePanel};
 pub use report::ReportCharts;

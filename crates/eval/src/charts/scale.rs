@@ -2,7 +2,7 @@
 
 use fhaim_domain::{DAY, date_from_days, days_from_date};
 
-use super::Axis;
+use super::ChartAxis;
 
 /// Maximum number of bars of a histogram of numbers, apart from the ends.
 const BARS: f64 = 40.0;
@@ -246,22 +246,22 @@ pub(crate) fn nice_share(largest: f64) -> f64 {
 }
 
 /// Returns the ticks of an axis in a span.
-pub(super) fn ticks(axis: &Axis, span: Span) -> Vec<Tick> {
+pub(super) fn ticks(axis: &ChartAxis, span: Span) -> Vec<Tick> {
     match axis {
-        Axis::Linear => linear_ticks(span),
-        Axis::Log => log_ticks(span),
-        Axis::Date => {
+        ChartAxis::Linear => linear_ticks(span),
+        ChartAxis::Log => log_ticks(span),
+        ChartAxis::Date => {
             let step = calendar_step(span, MAX_TICKS);
             let label = |at: f64| step.label(at);
             inside(step.around(span), span, label)
         }
-        Axis::Clock => {
+        ChartAxis::Clock => {
             let step = clock_step(span, MAX_TICKS);
             inside(Step::Seconds(step).around(span), span, |at| {
                 clock_text(at, step)
             })
         }
-        Axis::Ranges(labels) => {
+        ChartAxis::Ranges(labels) => {
             let every = labels.len().div_ceil(3).max(1);
             let tick = |(at, label): (usize, &String)| Tick {
                 at: at as f64 + 0.5,
@@ -368,7 +368,7 @@ fn with_decimals(number: f64, step: f64) -> String {
 mod tests {
     use super::*;
 
-    fn labels(axis: &Axis, low: f64, high: f64) -> Vec<String> {
+    fn labels(axis: &ChartAxis, low: f64, high: f64) -> Vec<String> {
         ticks(axis, Span { low, high })
             .into_iter()
             .map(|tick| tick.label)
@@ -381,17 +381,20 @@ mod tests {
 
     #[test]
     fn ticks_of_numbers_are_round() {
-        assert_eq!(labels(&Axis::Linear, 17.0, 90.0), ["20", "40", "60", "80"]);
         assert_eq!(
-            labels(&Axis::Linear, 0.0, 0.31),
+            labels(&ChartAxis::Linear, 17.0, 90.0),
+            ["20", "40", "60", "80"]
+        );
+        assert_eq!(
+            labels(&ChartAxis::Linear, 0.0, 0.31),
             ["0.0", "0.1", "0.2", "0.3"]
         );
         assert_eq!(
-            labels(&Axis::Linear, -1.0, 1.0),
+            labels(&ChartAxis::Linear, -1.0, 1.0),
             ["-1.0", "-0.5", "0.0", "0.5", "1.0"]
         );
         assert_eq!(
-            labels(&Axis::Linear, 0.0, 1_500_000.0),
+            labels(&ChartAxis::Linear, 0.0, 1_500_000.0),
             ["0", "500,000", "1.0M", "1.5M"]
         );
     }
@@ -399,37 +402,37 @@ mod tests {
     #[test]
     fn ticks_of_a_log_axis_are_powers_of_ten_or_their_multiples() {
         assert_eq!(
-            labels(&Axis::Log, 0.5, 20_000.0),
+            labels(&ChartAxis::Log, 0.5, 20_000.0),
             ["1", "10", "100", "1,000", "10,000"]
         );
         assert_eq!(
-            labels(&Axis::Log, 100.0, 4_000.0),
+            labels(&ChartAxis::Log, 100.0, 4_000.0),
             ["100", "300", "1,000", "3,000"]
         );
-        assert!(labels(&Axis::Log, 1e-9, 1e9).len() <= 6);
+        assert!(labels(&ChartAxis::Log, 1e-9, 1e9).len() <= 6);
     }
 
     #[test]
     fn ticks_of_dates_are_years_months_days_or_hours() {
         assert_eq!(
-            labels(&Axis::Date, moment(2019, 3, 4), moment(2022, 8, 1)),
+            labels(&ChartAxis::Date, moment(2019, 3, 4), moment(2022, 8, 1)),
             ["2020", "2021", "2022"]
         );
         assert_eq!(
-            labels(&Axis::Date, moment(2023, 12, 20), moment(2024, 3, 2)),
+            labels(&ChartAxis::Date, moment(2023, 12, 20), moment(2024, 3, 2)),
             ["2024-01", "2024-02", "2024-03"]
         );
         assert_eq!(
-            labels(&Axis::Date, moment(2024, 3, 1), moment(2024, 3, 4)),
+            labels(&ChartAxis::Date, moment(2024, 3, 1), moment(2024, 3, 4)),
             ["2024-03-01", "2024-03-02", "2024-03-03", "2024-03-04"]
         );
-        assert!(labels(&Axis::Date, moment(1, 1, 1), moment(9_999, 1, 1)).len() <= 6);
+        assert!(labels(&ChartAxis::Date, moment(1, 1, 1), moment(9_999, 1, 1)).len() <= 6);
         assert_eq!(
-            labels(&Axis::Clock, 0.0, 86_400.0),
+            labels(&ChartAxis::Clock, 0.0, 86_400.0),
             ["00:00", "06:00", "12:00", "18:00", "24:00"]
         );
         assert_eq!(
-            labels(&Axis::Clock, -20.0, 20.0),
+            labels(&ChartAxis::Clock, -20.0, 20.0),
             ["-0:00:20", "-0:00:10", "0:00:00", "0:00:10", "0:00:20"]
         );
     }

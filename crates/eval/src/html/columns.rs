@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use super::{TextTable, badge};
 use crate::{
     AnalysisPurpose, ColumnUse, Finding, Report, Suitability,
-    charts::{ColumnChart, Drawing, escaped, legend, percent},
+    charts::{ColumnChart, ColumnDrawing, escaped, legend, percent},
 };
 
 /// Number of columns that are shown without a click.
@@ -65,7 +65,7 @@ fn panel(out: &mut Formatter<'_>, report: &Report, chart: &ColumnChart) -> fmt::
     }
     let is_about = |of: &&ColumnUse| of.columns.len() == 1 && of.columns[0] == chart.name;
     let uses = report.assessment.uses.iter().find(is_about);
-    if let Some(of) = uses.filter(|_| chart.drawing != Drawing::Empty) {
+    if let Some(of) = uses.filter(|_| chart.drawing != ColumnDrawing::Empty) {
         writeln!(out, "<p>{}</p>", uses_text(of))?;
     }
     for finding in findings(report, &chart.name) {

@@ -135,7 +135,7 @@ impl Display for Questions<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let (verdict, reason) = self.quality();
         let answers = [
-            ("What is this?", "", self.subject()),
+            ("What does this page show?", "", self.subject()),
             ("Is it good?", verdict, reason),
             ("Who is protected?", "", self.protected()),
             ("What did it cost?", "", self.cost()),

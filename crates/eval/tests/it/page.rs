@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use crate::report::elements;
 
 /// Compares two tables by codes and by values.
-fn report(columns: Json, real: &str, synthetic: &str) -> Report {
+fn report(columns: &Json, real: &str, synthetic: &str) -> Report {
     let json = json!({"name": "stays <1>", "columns": columns}).to_string();
     let schema = Arc::new(Schema::from_json("s.json", json.as_bytes()).unwrap());
     let options = ReadOptions {
@@ -59,7 +59,7 @@ fn stays_columns() -> Json {
 }
 
 fn example() -> Report {
-    report(stays_columns(), &stays(1_200, 0), &stays(1_200, 7))
+    report(&stays_columns(), &stays(1_200, 0), &stays(1_200, 7))
 }
 
 fn facts(facts: &[(&str, &str)]) -> Vec<Fact> {
@@ -143,7 +143,7 @@ fn known_budget_answers_the_questions() {
         &facts(&[("Epsilon", "1"), ("Delta", "1e-9"), ("Protected", "person")]),
     );
     for answer in [
-        "What is this?",
+        "What does this page show?",
         "A comparison of 1,200 synthetic records with 1,200 real records, over 3 columns.",
         "Is it good?",
         "Who is protected?",
@@ -166,7 +166,7 @@ fn unknown_budget_is_stated() {
 
 #[test]
 fn tables_of_one_record_have_a_page() {
-    let page = html_page(&report(stays_columns(), &stays(1, 0), &stays(1, 1)), &[]);
+    let page = html_page(&report(&stays_columns(), &stays(1, 0), &stays(1, 1)), &[]);
     elements(&page);
     assert!(page.contains("1 synthetic record with 1 real record,"));
     assert!(!page.contains("NaN") && !page.contains(">inf"));
@@ -179,12 +179,12 @@ fn columns_without_values_have_a_panel() {
         categorical("b", &["x", "y"]),
     ]);
     let empty = format!("a,b\n{}", ",\n".repeat(50));
-    let page = html_page(&report(columns.clone(), &empty, &empty), &[]);
+    let page = html_page(&report(&columns, &empty, &empty), &[]);
     elements(&page);
     assert_eq!(page.matches("No record has a value.").count(), 2);
     assert!(!page.contains("NaN"));
     let full = format!("a,b\n{}", "3,x\n".repeat(50));
-    elements(&html_page(&report(columns, &full, &empty), &[]));
+    elements(&html_page(&report(&columns, &full, &empty), &[]));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn long_lists_of_categories_are_closed_at_first() {
     let names: Vec<String> = (0..200).map(|i| format!("code {i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let csv = (0..2_000).fold("c\n".to_owned(), |csv, row| csv + names[row % 200] + "\n");
-    let page = html_page(&report(json!([categorical("c", &names)]), &csv, &csv), &[]);
+    let page = html_page(&report(&json!([categorical("c", &names)]), &csv, &csv), &[]);
     elements(&page);
     let (before, list) = page.split_once("<summary>All values</summary>").unwrap();
     assert!(!before.contains("code 150") && list.contains("code 150"));
@@ -228,7 +228,7 @@ fn page_of_fifteen_columns_is_small() {
         csv
     };
     let page = html_page(
-        &report((0..15).map(column).collect(), &table(1), &table(3)),
+        &report(&(0..15).map(column).collect(), &table(1), &table(3)),
         &[],
     );
     assert!(page.len() < 1_000_000, "{}", page.len());
