@@ -185,47 +185,32 @@ impl ColumnCharts<'_> {
 
     fn numbers(&self, name: &str, tables: [&[Option<f64>]; 2]) -> ColumnChart {
         let records = tables.map(|values| values.len().max(1) as f64);
-        let mut numbers = tables.map(|values| {
-            let mut numbers: Vec<f64> = values
-                .iter()
-                .flatten()
-                .copied()
-                .filter(|n| n.is_finite())
-                .collect();
-            numbers.sort_by(f64::total_cmp);
-            numbers
-        });
-        let missing = [0, 1].map(|table| 1.0 - numbers[table].len() as f64 / records[table]);
+        let mut numbers = tables.map(ascending);
+        let missing = [0, 1].map(|table| tables[table].len() - numbers[table].len());
         let facts = self.quartiles(name, &numbers);
+        let axis = self.axes.get(name).cloned();
         let mut apart = Vec::new();
-        let shown = |number: f64| (self.shown)(name, number);
-        if let Some(spike) = spike(&numbers) {
+        let mut set_apart = |numbers: &mut [Vec<f64>; 2],
+                             label: &str,
+                             limit: f64,
+                             is_apart: fn(f64, f64) -> bool| {
             let counts = numbers
                 .each_mut()
-                .map(|numbers| take(numbers, |number| number == spike));
-            apart.extend(Bar::of(
-                format!("exactly {}", shown(spike)),
-                counts,
-                records,
-            ));
+                .map(|numbers| take(numbers, |number| is_apart(number, limit)));
+            let label = format!("{label} {}", (self.shown)(name, limit));
+            apart.extend(Bar::of(label, counts, records));
+        };
+        if let Some(spike) = spike(&numbers) {
+            set_apart(&mut numbers, "exactly", spike, |number, spike| {
+                number == spike
+            });
         }
-        let axis = self.axes.get(name).cloned();
         let axis = axis.unwrap_or_else(|| axis_of(&numbers));
         if let Some(Span { low, high }) = trimmed(&axis, &numbers) {
-            let below = numbers
-                .each_mut()
-                .map(|numbers| take(numbers, |number| number < low));
-            let above = numbers
-                .each_mut()
-                .map(|numbers| take(numbers, |number| number > high));
-            apart.extend(Bar::of(format!("below {}", shown(low)), below, records));
-            apart.extend(Bar::of(format!("above {}", shown(high)), above, records));
+            set_apart(&mut numbers, "below", low, |number, low| number < low);
+            set_apart(&mut numbers, "above", high, |number, high| number > high);
         }
-        apart.extend(Bar::some(Bar {
-            label: "missing".to_owned(),
-            real: missing[0],
-            synthetic: missing[1],
-        }));
+        apart.extend(Bar::of("missing".to_owned(), missing, records));
         ColumnChart {
             name: name.to_owned(),
             drawing: histogram(name, axis, &numbers, records),
@@ -343,6 +328,13 @@ fn selected(bars: &mut Vec<Bar>) -> Vec<Bar> {
     let others = rest.split_off(DIFFERENT.min(rest.len()));
     bars.append(&mut rest);
     others
+}
+
+fn ascending(values: &[Option<f64>]) -> Vec<f64> {
+    let numbers = values.iter().flatten().copied();
+    let mut numbers: Vec<f64> = numbers.filter(|number| number.is_finite()).collect();
+    numbers.sort_by(f64::total_cmp);
+    numbers
 }
 
 /// Removes the numbers that fulfil a condition, and returns how many they are.

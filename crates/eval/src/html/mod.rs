@@ -14,6 +14,12 @@ use crate::{
     charts::{self, escaped},
     report::Report,
 };
+use assessment::AssessmentBody;
+use columns::ColumnsBody;
+use details::DetailsBody;
+use models::{PredictionBody, PrivacyBody, RulesBody};
+use pairs::{MapsBody, PairsBody, TriplesBody};
+use questions::Questions;
 
 const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
@@ -113,6 +119,16 @@ struct Section<'a> {
     body: Box<dyn Display + 'a>,
 }
 
+impl<'a> Section<'a> {
+    fn new(id: &'static str, title: &'static str, body: impl Display + 'a) -> Self {
+        Self {
+            id,
+            title,
+            body: Box::new(body),
+        }
+    }
+}
+
 struct Page<'a> {
     report: &'a Report,
     facts: &'a [Fact],
@@ -122,62 +138,32 @@ impl Page<'_> {
     /// Returns the sections after the summary, in their order, without those that have no content.
     fn sections(&self) -> Vec<Section<'_>> {
         let report = self.report;
-        let mut sections = vec![Section {
-            id: "assessment",
-            title: "Assessment",
-            body: Box::new(assessment::AssessmentBody(report)),
-        }];
-        let mut add = |id, title, is_present: bool, body| {
-            if is_present {
-                sections.push(Section { id, title, body });
-            }
-        };
-        let has_pairs = report.association.real.len() > 1;
-        let has_triples = !report.charts.triples.is_empty();
-        add(
-            "columns",
-            "Columns",
-            true,
-            Box::new(columns::ColumnsBody(report)),
-        );
-        add(
-            "associations",
-            "Association",
-            has_pairs,
-            Box::new(pairs::MapsBody(report)),
-        );
-        add(
-            "pairs",
-            "Pairs of columns",
-            has_pairs,
-            Box::new(pairs::PairsBody(report)),
-        );
-        add(
-            "triples",
-            "Three columns",
-            has_triples,
-            Box::new(pairs::TriplesBody(report)),
-        );
-        add("rules", "Rules", true, Box::new(models::RulesBody(report)));
-        add(
-            "prediction",
-            "Prediction",
-            true,
-            Box::new(models::PredictionBody(report)),
-        );
-        add(
-            "privacy",
-            "Privacy",
-            true,
-            Box::new(models::PrivacyBody(report)),
-        );
-        add(
-            "details",
-            "Further figures",
-            true,
-            Box::new(details::DetailsBody(report)),
-        );
-        add("words", "Terms and sources", true, Box::new(GLOSSARY));
+        let mut sections = vec![
+            Section::new("assessment", "Assessment", AssessmentBody(report)),
+            Section::new("columns", "Columns", ColumnsBody(report)),
+        ];
+        if report.association.real.len() > 1 {
+            sections.push(Section::new(
+                "associations",
+                "Association",
+                MapsBody(report),
+            ));
+            sections.push(Section::new("pairs", "Pairs of columns", PairsBody(report)));
+        }
+        if !report.charts.triples.is_empty() {
+            sections.push(Section::new(
+                "triples",
+                "Three columns",
+                TriplesBody(report),
+            ));
+        }
+        sections.extend([
+            Section::new("rules", "Rules", RulesBody(report)),
+            Section::new("prediction", "Prediction", PredictionBody(report)),
+            Section::new("privacy", "Privacy", PrivacyBody(report)),
+            Section::new("details", "Further figures", DetailsBody(report)),
+            Section::new("words", "Terms and sources", GLOSSARY),
+        ]);
         sections
     }
 
@@ -212,7 +198,7 @@ impl Display for Page<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         let sections = self.sections();
         self.head(out)?;
-        questions::Questions {
+        Questions {
             report: self.report,
             facts: self.facts,
         }

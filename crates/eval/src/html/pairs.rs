@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use super::{badge, columns::uses_text, scroll_box};
 use crate::{
     ColumnUse, Finding, Report, Suitability,
-    charts::{AssociationMap, RateChart, escaped, legend},
+    charts::{AssociationMap, RateChart, RatePanel, escaped, legend},
 };
 
 /// Maps of more columns need more width than a phone has.
@@ -137,29 +137,28 @@ fn figure(out: &mut Formatter<'_>, report: &Report, chart: &RateChart, title: &s
             escaped(&finding.text)
         )?;
     }
-    let has_panels = chart.panels.len() > 1;
-    if has_panels {
-        out.write_str("<div class=\"grid panels\">\n")?;
-    }
-    for panel in &chart.panels {
-        if has_panels {
-            writeln!(
-                out,
-                "<div>\n<h4>{}</h4>\n{}</div>",
-                escaped(&panel.title),
-                panel.svg()
-            )?;
-        } else {
-            out.write_str(&panel.svg())?;
-        }
-    }
-    if has_panels {
-        out.write_str("</div>\n")?;
-    }
+    panels(out, &chart.panels)?;
     if !chart.note.is_empty() {
         writeln!(out, "<p class=\"quiet\">{}</p>", escaped(&chart.note))?;
     }
     out.write_str("</figure>\n")
+}
+
+/// Writes a single panel, or several with their titles.
+fn panels(out: &mut Formatter<'_>, panels: &[RatePanel]) -> fmt::Result {
+    if let [only] = panels {
+        return out.write_str(&only.svg());
+    }
+    out.write_str("<div class=\"grid panels\">\n")?;
+    for panel in panels {
+        writeln!(
+            out,
+            "<div>\n<h4>{}</h4>\n{}</div>",
+            escaped(&panel.title),
+            panel.svg()
+        )?;
+    }
+    out.write_str("</div>\n")
 }
 
 /// Lists the pairs that do not serve a purpose well.

@@ -89,15 +89,16 @@ impl Questions<'_> {
         let Some(epsilon) = self.fact("Epsilon") else {
             return "Unknown here. The ledger or card of the synthetic table has its epsilon and delta.".to_owned();
         };
-        let delta = self
-            .fact("Delta")
-            .map_or_else(String::new, |delta| format!(", delta {delta}"));
+        let (delta, apart) = match self.fact("Delta") {
+            Some(delta) => (format!(", delta {delta}"), ", apart from a chance of delta"),
+            None => (String::new(), ""),
+        };
         let meaning = match epsilon.parse::<f64>().map(f64::exp) {
             Ok(factor) if factor > MAX_FACTOR => {
                 " An epsilon of this size guarantees almost nothing.".to_owned()
             }
             Ok(factor) => format!(
-                " One {} makes any result at most {} times as likely.",
+                " One {} makes any result at most {} times as likely{apart}.",
                 self.unit(),
                 factor_text(factor)
             ),

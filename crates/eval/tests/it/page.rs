@@ -149,7 +149,7 @@ fn known_budget_answers_the_questions() {
         "Who is protected?",
         "Each person: ",
         "What did it cost?",
-        "Epsilon 1, delta 1e-9. One person makes any result at most 2.7 times as likely.",
+        "Epsilon 1, delta 1e-9. One person makes any result at most 2.7 times as likely, apart from a chance of delta.",
         "What next?",
     ] {
         assert!(page.contains(answer), "{answer}");
