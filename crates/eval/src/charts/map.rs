@@ -9,6 +9,8 @@ const CELLS: f64 = 250.0;
 /// Space for the names of rows.
 const LEFT: f64 = 128.0;
 const MAX_LABEL: usize = 18;
+/// Smaller cells have smaller signs, and not each column has its number.
+const SMALL: f64 = 16.0;
 /// Changes from this one have a sign in their cell.
 const SIGNED: f64 = 0.1;
 
@@ -63,7 +65,10 @@ impl AssociationMap {
             }
         }
         let bottom = columns as f64 * cell;
-        for column in 0..columns.saturating_sub(1) {
+        // Numbers of two digits need more width than a small cell has.
+        let every = if cell < SMALL { 5 } else { 1 };
+        let numbered = (0..columns.saturating_sub(1)).filter(|column| (column + 1) % every == 0);
+        for column in numbered {
             let x = LEFT + (column as f64 + 0.5) * cell;
             svg.text(
                 "quiet middle",
@@ -112,7 +117,12 @@ impl AssociationMap {
         ));
         if self.compared == Compared::Difference && value.abs() >= SIGNED {
             let sign = if value < 0.0 { "\u{2212}" } else { "+" };
-            svg.text("sign", x + side / 2.0, y + side / 2.0 + 4.5, sign);
+            let (class, down) = if size < SMALL {
+                ("sign small", 3.2)
+            } else {
+                ("sign", 4.5)
+            };
+            svg.text(class, x + side / 2.0, y + side / 2.0 + down, sign);
         }
     }
 
@@ -183,6 +193,19 @@ mod tests {
         assert!(svg.contains("\u{2212}</text>") && svg.contains("+</text>"));
         assert!(svg.contains("a and &lt;c&gt;: 0.05"));
         assert!(svg.contains("The largest value is -0.40, of a and b."));
+    }
+
+    #[test]
+    fn numbers_of_many_columns_do_not_overlap() {
+        let map = AssociationMap {
+            title: String::new(),
+            names: vec!["a".to_owned(); 40],
+            values: vec![vec![0.5; 40]; 40],
+            compared: Compared::Difference,
+        };
+        let svg = map.svg();
+        assert!(svg.contains(">35</text>") && !svg.contains(">34</text>"));
+        assert!(svg.contains("class=\"sign small\""));
     }
 
     #[test]

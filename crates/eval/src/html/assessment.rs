@@ -2,14 +2,11 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::finding_item;
+use super::finding_list;
 use crate::{
     Area, Finding, Report,
     charts::{Gauge, escaped},
 };
-
-/// Number of findings that are shown without a click.
-const SHOWN: usize = 8;
 
 pub(super) struct AssessmentBody<'a>(pub(super) &'a Report);
 
@@ -22,7 +19,11 @@ impl Display for AssessmentBody<'_> {
             writeln!(out, "<p class=\"lead\">{}</p>", escaped(sentence))?;
         }
         out.write_str("<h3>Failed checks</h3>\n")?;
-        findings(out, &assessment.findings)?;
+        let findings: Vec<&Finding> = assessment.findings.iter().collect();
+        match findings.is_empty() {
+            true => out.write_str("<p class=\"lead\">None.</p>\n")?,
+            false => finding_list(out, &findings)?,
+        }
         out.write_str(
             "<h3>Scores</h3>\n<p class=\"lead\">1 means no difference. The mark in each bar is the score of a second \
              sample of real records, which no synthetic table needs to exceed.</p>\n<div class=\"grid scores\">\n",
@@ -33,29 +34,6 @@ impl Display for AssessmentBody<'_> {
             .try_for_each(|area| score(out, area))?;
         out.write_str("</div>\n")
     }
-}
-
-fn findings(out: &mut Formatter<'_>, findings: &[Finding]) -> fmt::Result {
-    if findings.is_empty() {
-        return out.write_str("<p class=\"lead\">None.</p>\n");
-    }
-    let (shown, rest) = findings.split_at(SHOWN.min(findings.len()));
-    out.write_str("<ul class=\"findings\">\n")?;
-    shown
-        .iter()
-        .try_for_each(|finding| finding_item(out, finding))?;
-    out.write_str("</ul>\n")?;
-    if !rest.is_empty() {
-        writeln!(
-            out,
-            "<details>\n<summary>Further failed checks ({})</summary>\n<ul class=\"findings\">",
-            rest.len()
-        )?;
-        rest.iter()
-            .try_for_each(|finding| finding_item(out, finding))?;
-        out.write_str("</ul>\n</details>\n")?;
-    }
-    Ok(())
 }
 
 fn score(out: &mut Formatter<'_>, area: &Area) -> fmt::Result {

@@ -24,6 +24,9 @@ use questions::Questions;
 const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
 
+/// Number of findings of a list that are shown without a click.
+const SHOWN_FINDINGS: usize = 8;
+
 /// A fact about how the synthetic table was made.
 ///
 /// The page lists all facts. Those with the names `Epsilon`, `Delta` and `Protected` (a text such as "person", or
@@ -73,6 +76,31 @@ fn finding_item(out: &mut Formatter<'_>, finding: &Finding) -> fmt::Result {
         finding.distance,
         finding.baseline
     )
+}
+
+/// Writes a list of findings, of which the first ones are shown without a click.
+fn finding_list(out: &mut Formatter<'_>, findings: &[&Finding]) -> fmt::Result {
+    let (shown, rest) = findings.split_at(SHOWN_FINDINGS.min(findings.len()));
+    let list = |out: &mut Formatter<'_>, findings: &[&Finding]| {
+        out.write_str("<ul class=\"findings\">\n")?;
+        findings
+            .iter()
+            .try_for_each(|finding| finding_item(out, finding))?;
+        out.write_str("</ul>\n")
+    };
+    if !shown.is_empty() {
+        list(out, shown)?;
+    }
+    if !rest.is_empty() {
+        writeln!(
+            out,
+            "<details>\n<summary>Further failed checks ({})</summary>",
+            rest.len()
+        )?;
+        list(out, rest)?;
+        out.write_str("</details>\n")?;
+    }
+    Ok(())
 }
 
 /// Writes a box that scrolls by itself if its content is wider than the page.

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::{TextTable, finding_item, grouped, scroll_box};
+use super::{TextTable, finding_list, grouped, scroll_box};
 use crate::{
     AreaName, Attack, Check, Finding, Prediction, Report, Scores,
     charts::{Bar, PairedBars, escaped, legend, percent},
@@ -16,14 +16,11 @@ fn texts<const N: usize>(texts: [&str; N]) -> Vec<String> {
 
 /// Lists the findings of some checks.
 fn findings_of(out: &mut Formatter<'_>, report: &Report, checks: &[Check]) -> fmt::Result {
-    let is_of = |finding: &&Finding| checks.contains(&finding.check);
-    let mut findings = report.assessment.findings.iter().filter(is_of).peekable();
-    if findings.peek().is_some() {
-        out.write_str("<ul class=\"findings\">\n")?;
-        findings.try_for_each(|finding| finding_item(out, finding))?;
-        out.write_str("</ul>\n")?;
-    }
-    Ok(())
+    let findings = report.assessment.findings.iter();
+    let findings: Vec<&Finding> = findings
+        .filter(|finding| checks.contains(&finding.check))
+        .collect();
+    finding_list(out, &findings)
 }
 
 /// Rules of the real table and constraints of the schema, with violations.

@@ -120,16 +120,9 @@ fn figure(out: &mut Formatter<'_>, report: &Report, chart: &RateChart, title: &s
                 .iter()
                 .all(|column| chart.columns.contains(column))
     };
-    let mut findings = report
-        .assessment
-        .findings
-        .iter()
-        .filter(is_about)
-        .peekable();
-    if findings.peek().is_none() {
-        out.write_str("<p class=\"quiet\">No failed check.</p>\n")?;
-    }
-    for finding in findings {
+    let findings = report.assessment.findings.iter();
+    let findings: Vec<&Finding> = findings.filter(is_about).collect();
+    for finding in &findings {
         writeln!(
             out,
             "<p>{} {}.</p>",
@@ -137,11 +130,37 @@ fn figure(out: &mut Formatter<'_>, report: &Report, chart: &RateChart, title: &s
             escaped(&finding.text)
         )?;
     }
+    if findings.is_empty() {
+        writeln!(
+            out,
+            "<p class=\"quiet\">{}</p>",
+            without_findings(report, chart)
+        )?;
+    }
     panels(out, &chart.panels)?;
     if !chart.note.is_empty() {
         writeln!(out, "<p class=\"quiet\">{}</p>", escaped(&chart.note))?;
     }
     out.write_str("</figure>\n")
+}
+
+/// Describes a set of columns without listed findings. Only the most severe findings of a report are listed.
+fn without_findings(report: &Report, chart: &RateChart) -> String {
+    let is_about = |of: &&ColumnUse| {
+        of.columns.len() == chart.columns.len()
+            && of
+                .columns
+                .iter()
+                .all(|column| chart.columns.contains(column))
+    };
+    if let Some(of) = report.assessment.uses.iter().find(is_about) {
+        return uses_text(of);
+    }
+    let failed: usize = report.assessment.areas.iter().map(|area| area.failed).sum();
+    match failed <= report.assessment.findings.len() {
+        true => "No failed check.".to_owned(),
+        false => String::new(),
+    }
 }
 
 /// Writes a single panel, or several with their titles.

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fmt::Write, sync::Arc};
 
 use fhaim_domain::{ReadOptions, Schema, read_csv};
-use fhaim_eval::{Fact, Report, charts, evaluate, html_page};
+use fhaim_eval::{AnalysisPurpose, Fact, Report, Suitability, charts, evaluate, html_page};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value as Json, json};
@@ -197,6 +197,24 @@ fn long_lists_of_categories_are_closed_at_first() {
     let (before, list) = page.split_once("<summary>All values</summary>").unwrap();
     assert!(!before.contains("code 150") && list.contains("code 150"));
     assert!(page.contains("The other 190 values have 95% of the real records"));
+}
+
+#[test]
+fn failed_pairs_beyond_the_list_are_not_called_good() {
+    let mut report = example();
+    report.assessment.findings.clear();
+    for of in report
+        .assessment
+        .uses
+        .iter_mut()
+        .filter(|of| of.columns.len() == 2)
+    {
+        of.purposes = vec![(AnalysisPurpose::Association, Suitability::Bad)];
+    }
+    let page = html_page(&report, &[]);
+    let pairs = page.split("<section id=\"pairs\">").nth(1).unwrap();
+    let pairs = pairs.split("</section>").next().unwrap();
+    assert!(pairs.contains("Not for association.") && !pairs.contains("No failed check."));
 }
 
 #[test]
