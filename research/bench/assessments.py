@@ -4,7 +4,7 @@
     FHAIM_CASES_DIR=DIR cargo test -p fhaim-eval --test it write_cases -- --include-ignored
     research/bench/assessments.py DIR --fhaim PROGRAM --sdmetrics PYTHON --mostlyai PYTHON --synthcity PYTHON
 
-Each PYTHON is the interpreter of an environment of its own: `sdmetrics==0.32.*`, `mostlyai-qa==1.10.*`, and
+Each PYTHON is the interpreter of a separate environment: `sdmetrics==0.32.*`, `mostlyai-qa==1.10.*`, and
 `synthcity==0.2.12 opacus==1.4.1`. Prints a row for each case: the first finding of fhaim, and the scores of the others with
 their change from the second real sample.
 """

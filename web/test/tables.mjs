@@ -201,7 +201,7 @@ async function report() {
   check("the assessment is shown in words", /can be used/.test(words), words.replace(/\s+/g, " "));
   await look("tables-result");
   const html = await downloaded("Download the report");
-  check("the report downloads as an HTML page", html.includes("<h2>Verdict</h2>") && html.includes("<h2>Values</h2>"));
+  check("the report downloads as an HTML page", html.includes("<h2>Assessment</h2>") && html.includes("<h2>Columns</h2>"));
   const card = await downloaded("Data card");
   check("the data card downloads", /epsilon 1 at delta 1e-9/.test(card) && /crp/.test(card) && /left out/.test(card));
   const schema = JSON.parse(await downloaded("Schema"));

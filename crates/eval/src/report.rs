@@ -1,6 +1,8 @@
 //! The data of a report about a synthetic table.
 
-use fhaim_domain::{Clique, Column, Kind, RawColumn, SchemaRule, Table, counted};
+use std::collections::BTreeMap;
+
+use fhaim_domain::{Clique, Column, Kind, RawColumn, Schema, SchemaRule, Table, counted};
 use fhaim_intake::TextCounts;
 use rand::Rng;
 use serde::Serialize;
@@ -13,9 +15,12 @@ use crate::{
         value_checks,
     },
     association::association_matrix,
+    charts::{ChartAxis, ReportCharts},
     closeness::{Closeness, closeness},
+    column_charts::ColumnCharts,
     membership::Membership,
     prediction::{Prediction, Target, predict, target_of},
+    rate_charts::add_rate_charts,
     values::{Shares, ValueReport, compare_values},
     workload::marginal_l1,
 };
@@ -77,9 +82,16 @@ pub struct Report {
     pub constraints: Vec<ConstraintReport>,
     /// Results of membership attacks; absent until [`Report::add_membership`].
     pub membership: Option<Membership>,
+    /// Charts of columns, pairs and sets of three columns. The charts of columns show codes until
+    /// [`Report::add_values`].
+    #[serde(skip)]
+    pub charts: ReportCharts,
     /// What the checks have measured so far.
     #[serde(skip)]
     evidence: Evidence,
+    /// Axes of the columns of times.
+    #[serde(skip)]
+    axes: BTreeMap<String, ChartAxis>,
 }
 
 /// How often records break one constraint of the schema, or the rule for one derived column.
@@ -198,9 +210,12 @@ pub fn evaluate(
         closeness: held_out.map(|held_out| closeness(real, held_out, synthetic, rng)),
         constraints: Vec::new(),
         membership: None,
+        charts: ReportCharts::default(),
         evidence: Evidence::new(real.schema()),
+        axes: time_axes(real.schema()),
     };
     report.examine(real, synthetic);
+    report.add_charts(real, synthetic);
     Ok(report)
 }
 
@@ -222,11 +237,34 @@ impl Report {
         self.assessment = assess(&self.evidence);
     }
 
+    /// Adds the charts that need only codes.
+    fn add_charts(&mut self, real: &Table, synthetic: &Table) {
+        let charts = ColumnCharts {
+            axes: &self.axes,
+            columns: &self.columns,
+            shown: &|column, number| self.evidence.shown(column, number),
+        };
+        self.charts.columns = charts.of_codes();
+        let findings = &self.assessment.findings;
+        add_rate_charts(
+            &mut self.charts,
+            [real, synthetic],
+            &self.evidence,
+            findings,
+        );
+    }
+
     /// Adds a comparison value by value, and updates the assessment. The values are those that
     /// [`fhaim_domain::ReadOptions::keep_values`] keeps.
     pub fn add_values(&mut self, real: &[RawColumn], synthetic: &[RawColumn]) {
         let shown = |column: &str, number| self.evidence.shown(column, number);
         self.values = compare_values(real, synthetic, &shown);
+        let charts = ColumnCharts {
+            axes: &self.axes,
+            columns: &self.columns,
+            shown: &shown,
+        };
+        self.charts.columns = charts.of_values(real, synthetic);
         self.copies = count_copies(real, synthetic);
         let of_values = value_checks(&self.evidence, real, synthetic);
         let of_order = order_checks(&self.evidence, real, synthetic);
@@ -277,6 +315,19 @@ impl Report {
         self.membership = Some(membership);
         self.assessment = assess(&self.evidence);
     }
+}
+
+/// Returns the axes of columns of times.
+fn time_axes(schema: &Schema) -> BTreeMap<String, ChartAxis> {
+    let fields = schema.fields().iter();
+    let axes = fields.filter_map(|field| {
+        let axis = match field.time_format()?.has_days() {
+            true => ChartAxis::Date,
+            false => ChartAxis::Clock,
+        };
+        Some((field.name().to_owned(), axis))
+    });
+    axes.collect()
 }
 
 /// Describes a column's codes.

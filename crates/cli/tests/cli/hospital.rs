@@ -118,7 +118,7 @@ fn synthetic_export_keeps_formats_and_shares() {
     );
     for page in ["r.html", "e.html"] {
         let page = read(page);
-        assert!(page.contains("<h2>Assessment</h2>") && page.contains("<h2>Values</h2>"));
+        assert!(page.contains("<h2>Assessment</h2>") && page.contains("<h2>Columns</h2>"));
     }
 }
 

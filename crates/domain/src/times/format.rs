@@ -210,6 +210,11 @@ impl TimeFormat {
         smallest.map_or(DAY, |(_, seconds)| seconds)
     }
 
+    /// Whether values are days or moments. Otherwise they are times of day or durations.
+    pub fn has_days(&self) -> bool {
+        !matches!(self.kind, KindForm::Time | KindForm::Duration)
+    }
+
     /// Whether the format is that of durations.
     pub(crate) fn is_of_durations(&self) -> bool {
         self.kind == KindForm::Duration

@@ -6,20 +6,20 @@ use fhaim_domain::Table;
 const MISSING: &str = "missing";
 
 /// A column of both tables with few values.
-pub(super) struct Coarse {
-    pub(super) name: String,
+pub(crate) struct Coarse {
+    pub(crate) name: String,
     /// Values of the real records, and of the synthetic ones.
-    pub(super) codes: [Vec<u8>; 2],
+    pub(crate) codes: [Vec<u8>; 2],
     /// Names of the values.
-    pub(super) labels: Vec<String>,
+    pub(crate) labels: Vec<String>,
     /// Whether the values are ranges of numbers, apart from a missing one.
-    pub(super) is_ordered: bool,
+    pub(crate) is_ordered: bool,
 }
 
 impl Coarse {
     /// Takes the values of an attribute together, so that at most `most` (up to 255) remain, each with at least `least`
     /// records of both tables together where that is possible.
-    pub(super) fn new(tables: [&Table; 2], attribute: usize, most: usize, least: usize) -> Self {
+    pub(crate) fn new(tables: [&Table; 2], attribute: usize, most: usize, least: usize) -> Self {
         let column = &tables[0].schema().columns()[attribute];
         let mut counts = vec![0usize; column.size()];
         for table in tables {
@@ -44,7 +44,7 @@ impl Coarse {
         let named = |codes: &Vec<usize>| match codes[..] {
             [] => String::new(),
             [only] => label(only),
-            [first, .., last] if column.ordered() => format!("{} to {}", label(first), label(last)),
+            [first, .., last] if column.ordered() => joined(&label(first), &label(last)),
             _ => "one of the rare values".to_owned(),
         };
         let of = |table: &Table| {
@@ -62,14 +62,21 @@ impl Coarse {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.labels.len()
     }
 
     /// Whether a value stands for a single value of the column.
-    pub(super) fn is_value(&self, code: usize) -> bool {
+    pub(crate) fn is_value(&self, code: usize) -> bool {
         !self.is_ordered || self.labels.get(code).is_some_and(|label| label == MISSING)
     }
+}
+
+/// Returns the name of a range of values that may be ranges themselves.
+fn joined(first: &str, last: &str) -> String {
+    let low = first.split_once(" to ").map_or(first, |(low, _)| low);
+    let high = last.rsplit_once(" to ").map_or(last, |(_, high)| high);
+    format!("{low} to {high}")
 }
 
 /// Returns ranges of codes with about the same number of records, and the code of missing values apart.
@@ -131,7 +138,7 @@ fn categories(counts: &[usize], most: usize, least: usize) -> Vec<Vec<usize>> {
 }
 
 /// Counts the cells of columns in both tables, row-major.
-pub(super) fn cells(columns: &[&Coarse]) -> [Vec<f64>; 2] {
+pub(crate) fn cells(columns: &[&Coarse]) -> [Vec<f64>; 2] {
     let size = columns.iter().map(|column| column.len()).product();
     [0, 1].map(|table| {
         let mut counts = vec![0u32; size];
@@ -170,6 +177,12 @@ mod tests {
             groups.len() <= 4 && groups.iter().map(Vec::len).sum::<usize>() == 6,
             "{groups:?}"
         );
+    }
+
+    #[test]
+    fn neighbouring_ranges_have_one_name() {
+        assert_eq!(joined("15 to 20", "35 to 40"), "15 to 40");
+        assert_eq!(joined("15", "40"), "15 to 40");
     }
 
     #[test]

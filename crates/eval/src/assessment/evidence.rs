@@ -152,6 +152,17 @@ impl Evidence {
         known.all += findings.all;
     }
 
+    /// Returns the columns of each examined set of a family, the one with the largest difference first.
+    pub(crate) fn largest(&self, family: Family) -> Vec<&[String]> {
+        let examined = self
+            .families
+            .get(&family)
+            .map(|findings| &findings.examined);
+        let mut examined: Vec<&Examined> = examined.into_iter().flatten().collect();
+        examined.sort_by(|x, y| y.size.total_cmp(&x.size));
+        examined.into_iter().map(|one| &one.columns[..]).collect()
+    }
+
     /// Writes a number of a column as the table does.
     pub(crate) fn shown(&self, column: &str, number: f64) -> String {
         match self.formats.get(column) {

@@ -22,6 +22,7 @@ mod triples;
 
 use serde::Serialize;
 
+pub(crate) use coarse::{Coarse, cells};
 pub(crate) use columns::{code_checks, value_checks};
 pub(crate) use copies::copy_check;
 pub use copies::{Copies, count_copies};

@@ -1,90 +1,66 @@
-//! The page's assessment: summary, areas and findings, and the comparison of single values.
+//! The page's assessment: summary, failed checks and scores.
 
 use std::fmt::{self, Display, Formatter};
 
-use super::{Escaped, percent};
-use crate::{Assessment, Report, ValueReport};
+use super::finding_list;
+use crate::{
+    Area, Finding, Report,
+    charts::{Gauge, escaped},
+};
 
-/// The first section of a page.
-pub(super) struct AssessmentSection<'a>(pub(super) &'a Report);
+pub(super) struct AssessmentBody<'a>(pub(super) &'a Report);
 
-impl Display for AssessmentSection<'_> {
+impl Display for AssessmentBody<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let Assessment {
-            summary,
-            findings,
-            areas,
-            ..
-        } = &self.0.assessment;
-        out.write_str("<section>\n<h2>Assessment</h2>\n")?;
-        for sentence in summary {
-            writeln!(out, "<p class=\"lead\">{}</p>", Escaped(sentence))?;
+        let assessment = &self.0.assessment;
+        // The first sentence of several is an answer above.
+        let repeated = usize::from(assessment.summary.len() > 1);
+        for sentence in assessment.summary.iter().skip(repeated) {
+            writeln!(out, "<p class=\"lead\">{}</p>", escaped(sentence))?;
         }
-        out.write_str("<ul>\n")?;
-        for area in areas {
-            let shown = |score: Option<f64>| {
-                score.map_or_else(|| "not examined".to_owned(), |score| format!("{score:.3}"))
-            };
-            writeln!(
-                out,
-                "<li>{}: {} (a second real sample: {}), {} of {} failed. {}</li>",
-                area.name.title(),
-                shown(area.score),
-                shown(area.baseline),
-                area.failed,
-                area.examined,
-                Escaped(area.definition)
-            )?;
+        out.write_str("<h3>Failed checks</h3>\n")?;
+        let findings: Vec<&Finding> = assessment.findings.iter().collect();
+        match findings.is_empty() {
+            true => out.write_str("<p class=\"lead\">None.</p>\n")?,
+            false => finding_list(out, &findings)?,
         }
-        out.write_str("</ul>\n<ol>\n")?;
-        for finding in findings {
-            writeln!(
-                out,
-                "<li>{} ({:.3}, a second real sample: {:.3})</li>",
-                Escaped(&finding.text),
-                finding.distance,
-                finding.baseline
-            )?;
-        }
-        out.write_str("</ol>\n</section>\n")
+        out.write_str(
+            "<h3>Scores</h3>\n<p class=\"lead\">1 means no difference. The mark in each bar is the score of a second \
+             sample of real records, which no synthetic table needs to exceed.</p>\n<div class=\"grid scores\">\n",
+        )?;
+        assessment
+            .areas
+            .iter()
+            .try_for_each(|area| score(out, area))?;
+        out.write_str("</div>\n")
     }
 }
 
-/// The section with columns compared value by value.
-pub(super) struct ValuesSection<'a>(pub(super) &'a [ValueReport]);
-
-impl Display for ValuesSection<'_> {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        out.write_str(
-            "<section>\n<h2>Values</h2>\n<p class=\"lead\">The columns of the tables compared value by \
-             value, without bins. TV: total variation distance of single values. KS: \
-             Kolmogorov-Smirnov distance. Both are from 0 (equal) to 1 (nothing in common). Moved: the \
-             distance that a value has to move on average, as a share of the range (Wasserstein).</p>\n\
-             <div class=\"panel scroll\">\n<table>\n<thead><tr><th>Column</th>\
-             <th class=\"number\">Values</th><th class=\"number\">TV</th><th class=\"number\">KS</th>\
-             <th class=\"number\">Moved</th><th class=\"number\">Missing, real</th>\
-             <th class=\"number\">synthetic</th></tr></thead>\n<tbody>\n",
-        )?;
-        for value in self.0 {
-            let number =
-                |number: Option<f64>| number.map_or_else(String::new, |n| format!("{n:.3}"));
-            writeln!(
-                out,
-                "<tr><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
-                 <td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
-                 <td class=\"number\">{}</td></tr>",
-                Escaped(&value.name),
-                super::grouped(value.different as u64),
-                number(value.total_variation),
-                number(value.kolmogorov_smirnov),
-                number(value.wasserstein),
-                percent(value.missing.real),
-                percent(value.missing.synthetic)
-            )?;
-        }
-        out.write_str("</tbody>\n</table>\n</div>\n</section>\n")
-    }
+fn score(out: &mut Formatter<'_>, area: &Area) -> fmt::Result {
+    let title = area.name.title();
+    write!(out, "<div class=\"panel score\">\n<h4>{title}</h4>\n")?;
+    let Some(score) = area.score else {
+        return writeln!(
+            out,
+            "<p class=\"figure quiet\">not examined</p>\n<p class=\"quiet\">{}</p>\n</div>",
+            escaped(area.definition)
+        );
+    };
+    let gauge = Gauge {
+        title: format!("Score of {title}"),
+        score,
+        baseline: area.baseline,
+    };
+    let baseline = area
+        .baseline
+        .map_or_else(|| "unknown".to_owned(), |baseline| format!("{baseline:.3}"));
+    writeln!(
+        out,
+        "<p class=\"figure\">{score:.3}</p>\n<p>A second real sample: {baseline}</p>\n{}<p>{} of {} failed</p>\n\
+         <p class=\"quiet\">{}</p>\n</div>",
+        gauge.svg(),
+        area.failed,
+        super::grouped(area.examined as u64),
+        escaped(area.definition)
+    )
 }

@@ -326,7 +326,7 @@ fn membership_attacks_are_found_for_copies_and_described_otherwise() {
         };
         assert!(summary.contains(words), "{summary}");
         assert!(report.assessment.summary.len() <= 6, "{summary}");
-        assert!(fhaim_eval::html_page(&report, &[]).contains("<h2>Membership</h2>"));
+        assert!(fhaim_eval::html_page(&report, &[]).contains("<h3>Membership attacks</h3>"));
     }
     let scores = (&[0.0][..], &[0.0][..]);
     assert!(matches!(

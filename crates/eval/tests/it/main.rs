@@ -2,5 +2,6 @@
 
 mod assessment;
 mod cases;
+mod page;
 mod report;
 mod second_draws;
