@@ -228,7 +228,7 @@ async function result() {
   const strange = drawn.slice(1).flatMap((line) => line.split(",").filter((value, column) => isCategory(column) && !isKnown(value, column)));
   check("every downloaded category is in its column's domain", strange.length === 0, strange.slice(0, 3).join());
   await page.locator("#original").setInputFiles(file);
-  await page.getByRole("heading", { name: "Verdict" }).waitFor();
+  await page.getByRole("heading", { name: "Assessment" }).waitFor();
   const rows = page.getByRole("region", { name: "Original values" }).getByRole("row");
   check("the report compares the values of every column", (await rows.count()) === header.length + 1);
   await look("result");

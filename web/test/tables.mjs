@@ -196,8 +196,8 @@ async function conditions() {
 
 async function report() {
   await page.locator("#original").setInputFiles(file);
-  await page.getByRole("heading", { name: "Verdict" }).waitFor();
-  const words = await page.locator(".verdict").innerText();
+  await page.getByRole("heading", { name: "Assessment" }).waitFor();
+  const words = await page.locator(".assessment").innerText();
   check("the assessment is shown in words", /can be used/.test(words), words.replace(/\s+/g, " "));
   await look("tables-result");
   const html = await downloaded("Download the report");

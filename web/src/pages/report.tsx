@@ -16,7 +16,7 @@ export function ReportView({ name, reported: { report, page } }: { name: string;
         <h3>Assessment</h3>
         <button type="button" onClick={download}>Download the report</button>
       </div>
-      <ul className="verdict">{report.assessment.summary.map((sentence) => <li key={sentence}>{sentence}</li>)}</ul>
+      <ul className="assessment">{report.assessment.summary.map((sentence) => <li key={sentence}>{sentence}</li>)}</ul>
       <Facts items={[
         ["Real records", count(report.real_records)],
         ["Synthetic records", count(report.synthetic_records)],
