@@ -98,7 +98,7 @@ def finding(program, folder, case):
     words = [program, "evaluate", "--real", "real.csv", "--synthetic", f"{case}.csv", "--schema", "schema.json", "--json"]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(done.stderr)
+        return "refused: " + done.stderr.splitlines()[0].removeprefix("error: ").split(";")[0]
     findings = json.loads(done.stdout)["assessment"]["findings"]
     return f"{len(findings)}: {findings[0]['text']}" if findings else "none"
 
