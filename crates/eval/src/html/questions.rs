@@ -110,14 +110,14 @@ impl Questions<'_> {
     fn next(&self) -> &'static str {
         match self.quality().0 {
             "Yes." => {
-                "Use the table, and look below for what each column is good for. Pass on the card, not this page."
+                "Use the table, and look below for what each column is good for. Do not pass on this page."
             }
             "No, a privacy check failed." => {
                 "Do not pass the table on. Read the section Privacy first."
             }
             _ => {
                 "Read the failed checks before you use the table. More records, fewer columns or a larger epsilon give a \
-                 better one. Pass on the card, not this page."
+                 better one. Do not pass on this page."
             }
         }
     }
