@@ -376,7 +376,7 @@ fn repeated_text_is_compared_as_it_stands() {
 }
 
 #[test]
-fn marker_for_missing_values_that_is_a_value_is_a_value() {
+fn category_with_the_text_of_a_missing_marker_is_read_as_a_category() {
     let columns = json!([
         {"name": "ward", "kind": "categorical", "categories": ["NA", "b"], "nullable": true},
         {"name": "same", "kind": "derived", "from": "ward", "nullable": true},
