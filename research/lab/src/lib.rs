@@ -76,6 +76,7 @@ fn measure(command: &BenchCommand, progress: &Progress) -> Result<(), Error> {
         BenchCommand::Federated(arguments) => bench::federated::run(arguments, progress),
         BenchCommand::Mix(arguments) => bench::mixing::run(arguments, progress),
         BenchCommand::Attack(arguments) => bench::attack::run(arguments, progress),
+        BenchCommand::SecondDraws(arguments) => bench::second_draws::run(arguments, progress),
         BenchCommand::Paper(arguments) => bench::paper::run(arguments, progress),
         BenchCommand::Scale(arguments) => bench::scale::run(arguments, progress),
         BenchCommand::Load(arguments) => bench::load::run(arguments, progress),

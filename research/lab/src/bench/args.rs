@@ -13,6 +13,7 @@ use super::federated::{BENCH_FEDERATED_EXAMPLES, FederatedArguments};
 use super::mixing::{BENCH_MIX_EXAMPLES, BenchMixArguments};
 use super::paper::{PAPER_EXAMPLES, PaperArguments};
 use super::scale::{SCALE_EXAMPLES, ScaleArguments};
+use super::second_draws::{SECOND_DRAWS_EXAMPLES, SecondDrawsArguments};
 use super::trial::Without;
 use crate::args::megabytes;
 
@@ -40,6 +41,9 @@ pub enum BenchCommand {
     /// Attack models of the tables in FHAIM_DATA_DIR, made with and without privacy
     #[command(after_help = BENCH_ATTACK_EXAMPLES)]
     Attack(BenchAttackArguments),
+    /// Assess second samples of generated tables, which should have no findings
+    #[command(after_help = SECOND_DRAWS_EXAMPLES)]
+    SecondDraws(SecondDrawsArguments),
     /// Run the FHAIM paper's experiment on the tables in FHAIM_DATA_DIR, next to printed figures
     #[command(after_help = PAPER_EXAMPLES)]
     Paper(PaperArguments),

@@ -1,7 +1,7 @@
 //! Generated tables for benchmarks: families of distributions that a mechanism may meet. Generators have fixed seeds,
 //! so that everybody can reproduce the tables.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use fhaim_domain::{Schema, Table};
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -122,6 +122,12 @@ fn named(name: &str, sizes: &[usize], codes: Vec<Vec<u32>>) -> Result<Table, Err
     let schema = Schema::from_json(name, schema.to_string().as_bytes())?;
     let table = Table::new(schema, codes);
     Ok(table.map_err(fhaim_synth::Error::from)?)
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 impl FromStr for Family {

@@ -18,6 +18,7 @@ pub mod paper;
 pub mod pgm;
 mod rows;
 pub mod scale;
+pub mod second_draws;
 mod trial;
 
 use std::path::{Path, PathBuf};
