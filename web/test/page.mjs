@@ -89,7 +89,8 @@ async function refusals() {
   await page.getByRole("heading", { name: "Which values may each column take?" }).waitFor();
   await page.getByText("Counts over all pairs").waitFor();
   const sketches = await page.locator(".sketch").count();
-  check("each column of the example shows a sketch of its values", sketches === 5, `${sketches} pictures`);
+  check("each column of the example shows a sketch of its values", sketches === 15, `${sketches} pictures`);
+  check("the example's public schema needs no confirmation", await page.getByRole("button", { name: "Continue" }).isEnabled());
   await look("new-example");
   await page.getByRole("button", { name: "Back" }).click();
 }
