@@ -89,7 +89,8 @@ async function refusals() {
   await page.getByRole("heading", { name: "Which values may each column take?" }).waitFor();
   await page.getByText("Counts over all pairs").waitFor();
   const sketches = await page.locator(".sketch").count();
-  check("each column of the example shows a sketch of its values", sketches === 5, `${sketches} pictures`);
+  check("each column of the example shows a sketch of its values", sketches === 15, `${sketches} pictures`);
+  check("the example's public schema needs no confirmation", await page.getByRole("button", { name: "Continue" }).isEnabled());
   await look("new-example");
   await page.getByRole("button", { name: "Back" }).click();
 }
@@ -229,8 +230,12 @@ async function result() {
   check("every downloaded category is in its column's domain", strange.length === 0, strange.slice(0, 3).join());
   await page.locator("#original").setInputFiles(file);
   await page.getByRole("heading", { name: "Assessment" }).waitFor();
-  const rows = page.getByRole("region", { name: "Original values" }).getByRole("row");
-  check("the report compares the values of every column", (await rows.count()) === header.length + 1);
+  const charts = page.locator("#columns figure");
+  check("the report has a chart of every column", (await charts.count()) === header.length, String(await charts.count()));
+  const colour = await charts.first().locator(".real").first().evaluate((bar) => getComputedStyle(bar).fill);
+  check("charts have the report's colours", colour === "rgb(63, 120, 181)", colour);
+  await page.getByRole("navigation", { name: "Contents" }).getByRole("link", { name: "Privacy" }).click();
+  check("a link in the report leads to its section", await page.locator("section#privacy").isVisible() && !page.url().includes("#"), page.url());
   await look("result");
 }
 

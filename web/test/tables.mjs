@@ -197,7 +197,7 @@ async function conditions() {
 async function report() {
   await page.locator("#original").setInputFiles(file);
   await page.getByRole("heading", { name: "Assessment" }).waitFor();
-  const words = await page.locator(".assessment").innerText();
+  const words = await page.locator("section#assessment").innerText();
   check("the assessment is shown in words", /can be used/.test(words), words.replace(/\s+/g, " "));
   await look("tables-result");
   const html = await downloaded("Download the report");

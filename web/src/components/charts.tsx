@@ -1,16 +1,10 @@
 // Pictures as plain SVG. Each has a text next to it or inside it with the same information.
 import { counted } from "./ui";
 
-const MAX_LABEL = 20;
-
 export interface Series {
   name: string;
   className: string;
   values: number[];
-}
-
-function short(text: string): string {
-  return text.length > MAX_LABEL ? `${text.slice(0, MAX_LABEL - 1)}…` : text;
 }
 
 interface BarsProps {
@@ -133,30 +127,6 @@ export function ModelGraph(props: { attributes: string[]; pairs: number[][]; wei
           </g>
         );
       })}
-    </svg>
-  );
-}
-
-/** A symmetric matrix of distances from 0 to 1. The colour is stronger for larger distances, up to `full`. */
-export function Heatmap({ names, values, full }: { names: string[]; values: number[][]; full: number }) {
-  const cell = Math.max(12, Math.min(28, 480 / names.length));
-  const [left, above] = [150, 110];
-  const [width, height] = [left + cell * names.length + above / 2, above + cell * names.length];
-  return (
-    <svg viewBox={`0 0 ${width} ${height}`} width={width} role="img"
-      aria-label={`Distances of all pairs of ${counted(names.length, "column")}, at most ${Math.max(0, ...values.flat()).toFixed(4)}`}>
-      {names.map((name, row) => (
-        <g key={name}>
-          <text x={left - 6} y={above + row * cell + cell / 2 + 4} textAnchor="end">{short(name)}</text>
-          <text transform={`translate(${left + row * cell + cell / 2 + 3} ${above - 6}) rotate(-55)`}>{short(name)}</text>
-          {(values[row] ?? []).map((value, column) => (
-            <rect key={names[column]} x={left + column * cell} y={above + row * cell} width={cell - 1} height={cell - 1}
-              className="two" opacity={0.08 + 0.92 * Math.min(1, value / full)}>
-              <title>{`${name} and ${names[column]}: ${value.toFixed(4)}`}</title>
-            </rect>
-          ))}
-        </g>
-      ))}
     </svg>
   );
 }

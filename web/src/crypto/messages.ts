@@ -255,33 +255,10 @@ export type Reliance = "good" | "rough" | "bad";
 /** How severe a failed check is: crates/eval/src/assessment/mod.rs. */
 export type Severity = "minor" | "major";
 
-export type Suitability = "good" | "rough" | "bad";
-
-export interface Shares {
-  real: number;
-  synthetic: number;
-}
-
-/** The distance of a synthetic table from the real one: crates/eval/src/report.rs. */
+/** The part of a report that the page itself uses: crates/eval/src/report.rs. Distances are total variations. */
 export interface Report {
-  statement: string;
-  real_records: number;
-  synthetic_records: number;
-  assessment: {
-    summary: string[];
-    findings: { check: string; columns: string[]; distance: number; baseline: number; severity: Severity; text: string }[];
-    areas: { name: string; definition: string; score: number | null; baseline: number | null; examined: number; failed: number }[];
-    uses: { columns: string[]; purposes: [string, Suitability][] }[];
-  };
-  columns: { name: string; binning: string; total_variation: number; labels: string[]; real: number[]; synthetic: number[] }[];
-  values: {
-    name: string;
-    total_variation: number | null;
-    kolmogorov_smirnov: number | null;
-    wasserstein: number | null;
-    missing: Shares;
-    furthest: { value: string; shares: Shares } | null;
-  }[];
+  assessment: { findings: { severity: Severity }[] };
+  columns: { name: string; total_variation: number }[];
   pair_total_variation: number[][];
 }
 

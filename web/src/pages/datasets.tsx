@@ -29,7 +29,10 @@ function Empty() {
         this browser encrypts the table before anything is sent. Then run a job and download a
         synthetic table.
       </p>
-      <Link className="button main" to="/datasets/new">Create the first dataset</Link>
+      <p className="row">
+        <Link className="button main" to="/datasets/new">Create the first dataset</Link>
+        <Link className="button" to="/datasets/new?example">Try it with an example table</Link>
+      </p>
     </div>
   );
 }

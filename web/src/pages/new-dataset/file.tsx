@@ -1,10 +1,11 @@
 // Step 1: choose a CSV file, which is read in a worker.
-import { useState, type DragEvent } from "react";
+import { useEffect, useState, type DragEvent } from "react";
+import { useSearchParams } from "react-router";
 import type { Column, Dialect, Drafted, Format } from "../../crypto/messages";
 import { type HolderSession, type OnRead, useReading, WorkerRefusal } from "../../crypto/session";
 import { sniff } from "../../crypto/sniff";
-import { exampleTable } from "../../components/example";
-import { Field, Reading, Trouble } from "../../components/ui";
+import { exampleTable, type Example } from "../../components/example";
+import { Field, Reading, Trouble, useWork } from "../../components/ui";
 import { kept } from "./kept";
 
 export interface Picked {
@@ -88,6 +89,13 @@ async function draft(session: HolderSession, file: File, said: Said, onRead: OnR
   return { ...picked, drafted, original: drafted.schema.columns, lines: drafted.records, confirmed: [] };
 }
 
+/** Drafts an example's schema to describe its columns, and then takes the public one. */
+async function draftExample(session: HolderSession, { file, schema }: Example, onRead: OnRead): Promise<Picked> {
+  const picked = await draft(session, file, NOTHING_SAID, onRead);
+  const confirmed = schema.columns.map(({ name }) => name);
+  return { ...picked, drafted: { ...picked.drafted, schema }, original: schema.columns, confirmed };
+}
+
 /** Returns advice for errors whose message contains none. */
 function wayOut(error: unknown): string | undefined {
   if (!(error instanceof WorkerRefusal)) return undefined;
@@ -112,6 +120,15 @@ export function FileStep({ before, onGoOn, onPicked }: Props) {
     if (!file || reading) return;
     void read(file, async (session, onRead) => onPicked(await draft(session, file, said, onRead)));
   };
+  const fetching = useWork();
+  const [parameters] = useSearchParams();
+  useEffect(() => {
+    if (!before && parameters.has("example")) takeExample();
+  }, []);
+  const takeExample = () => void fetching.run(async () => {
+    const example = await exampleTable();
+    void read(example.file, async (session, onRead) => onPicked(await draftExample(session, example, onRead)));
+  });
   return (
     <section className="card">
       <h2>Choose the table</h2>
@@ -128,7 +145,13 @@ export function FileStep({ before, onGoOn, onPicked }: Props) {
       ) : (
         <DropZone onFile={take} />
       )}
-      <Trouble error={error} wayOut={wayOut(error)} />
+      {!reading && (
+        <p>
+          No table at hand? <button type="button" disabled={fetching.busy} onClick={takeExample}>Use an example</button>{" "}
+          48,842 people of the US census of 1994 (Adult, CC BY 4.0), with a public schema.
+        </p>
+      )}
+      <Trouble error={error ?? fetching.error} wayOut={wayOut(error)} />
       <Options said={said} onChange={setSaid} />
     </section>
   );
@@ -152,10 +175,6 @@ function DropZone({ onFile }: { onFile: (file: File | undefined) => void }) {
           event.target.value = "";
         }} />
       <label className="button main" htmlFor="table-file">choose a file</label>
-      <p className="small">
-        No table at hand? <button type="button" className="plain" onClick={() => onFile(exampleTable())}>Use an example</button>:
-        2,000 stays at a fictional hospital.
-      </p>
     </div>
   );
 }
