@@ -1,0 +1,292 @@
+//! Tests of the recognition of records, and measurements of its rates.
+//!
+//! `cargo test -p fhaim-files --lib memory::sketch -- --nocapture` prints the measured rates.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use parquet::{
+    data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type},
+    file::writer::{SerializedFileWriter, SerializedRowGroupWriter},
+    schema::parser::parse_message_type,
+};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+use super::*;
+
+const KEY: [u8; 32] = [7; 32];
+
+/// A record of the test table: day since 1970-01-01, town, number, and a weight that may be missing.
+type Row = (i32, &'static str, i32, Option<f64>);
+
+const TOWNS: [&str; 4] = ["Ulm", "Bad \"A\", B", "Köln", ""];
+
+fn rows(records: usize, seed: u64) -> Vec<Row> {
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    let row = |_| {
+        let weight = f64::from(rng.random_range(0..20_000)) / 100.0;
+        (
+            19_000 + rng.random_range(0..700),
+            TOWNS[rng.random_range(0..TOWNS.len())],
+            rng.random_range(0..90),
+            rng.random_bool(0.9).then_some(weight),
+        )
+    };
+    (0..records).map(row).collect()
+}
+
+fn day(days: i32) -> String {
+    let (year, month, day) = fhaim_domain::date_from_days(days.into()).unwrap();
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+fn csv(rows: &[Row]) -> String {
+    let mut text = "seen,town,n,weight\n".to_owned();
+    for (seen, town, n, weight) in rows {
+        let town = town.replace('"', "\"\"");
+        let weight = weight.map_or_else(String::new, |weight| weight.to_string());
+        writeln!(text, "{},\"{town}\",{n},{weight}", day(*seen)).unwrap();
+    }
+    text
+}
+
+fn sketch_file(path: &Path) -> Sketch {
+    Sketch::of(&KEY, &path.into(), &FormatArguments::default()).unwrap()
+}
+
+fn sketch_csv(text: &str) -> Sketch {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    fs::write(&path, text).unwrap();
+    sketch_file(&path)
+}
+
+fn sketch(rows: &[Row]) -> Sketch {
+    sketch_csv(&csv(rows))
+}
+
+/// The test vector of the authors: the key 00 01 ... 0f, and the text 00 01 ... 0e.
+#[test]
+fn hash_is_siphash_2_4() {
+    let key = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
+    let text: Vec<u8> = (0..15).collect();
+    assert_eq!(hash(key, &text), 0xa129_ca61_49be_45e5);
+}
+
+#[test]
+fn times_are_exact_and_memory_is_bounded() {
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut sketch = Sketch::default();
+    for _ in 0..100_000 {
+        let record = rng.random_range(0..30_000u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        *counts.entry(record).or_default() += 1;
+        sketch.add(record);
+        assert!(sketch.records.len() <= SKETCHED);
+    }
+    let smallest: BTreeMap<u64, u64> = counts.into_iter().take(SKETCHED).collect();
+    assert_eq!(sketch.records, smallest);
+}
+
+#[test]
+fn the_same_records_are_recognised_in_any_order_and_text_format() {
+    let all = rows(5_000, 1);
+    let known = sketch(&all);
+    let mut sorted = all.clone();
+    sorted.sort_by(|a, b| a.partial_cmp(b).unwrap());
+    assert_eq!(sketch(&sorted), known);
+
+    let mut german = "n;weight;seen;town\r\n".to_owned();
+    let mut numbered = ",\"seen\",\"town\",\"n\",\"weight\"\n".to_owned();
+    for (number, (seen, town, n, weight)) in sorted.iter().enumerate() {
+        let (date, quoted) = (day(*seen), town.replace('"', "\"\""));
+        let shown = weight.map_or_else(|| "NA".to_owned(), |weight| format!("{weight:.4}"));
+        let comma = shown.replace('.', ",");
+        let dotted = format!("{}.{}.{}", &date[8..], &date[5..7], &date[..4]);
+        write!(german, "{n};{comma};{dotted};\"{quoted}\"\r\n").unwrap();
+        writeln!(numbered, "{number},{date} 00:00:00,\"{quoted}\",{n}.0,{shown}").unwrap();
+    }
+    assert_eq!(sketch_csv(&german), known);
+    assert_eq!(sketch_csv(&numbered), known);
+}
+
+#[test]
+fn the_same_records_with_a_row_fewer_are_recognised() {
+    for records in [3, 50, 5_000, 100_000] {
+        let all = rows(records, 1);
+        let overlap = sketch(&all[1..]).overlap(&sketch(&all));
+        assert!(overlap.is_large() && overlap.of_these == 1.0, "{records}: {overlap:?}");
+    }
+}
+
+#[test]
+fn the_same_records_are_recognised_in_parquet() {
+    let all = rows(5_000, 1);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let message = "message t {optional int32 seen (DATE); optional binary town (UTF8); required int32 n; optional double weight;}";
+    let schema = parse_message_type(message).unwrap().into();
+    let mut writer =
+        SerializedFileWriter::new(file.reopen().unwrap(), schema, Default::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    column::<Int32Type>(&mut group, all.iter().map(|row| Some(row.0)), true);
+    let towns = all.iter().map(|row| Some(ByteArray::from(row.1)));
+    column::<ByteArrayType>(&mut group, towns, true);
+    column::<Int32Type>(&mut group, all.iter().map(|row| Some(row.2)), false);
+    column::<DoubleType>(&mut group, all.iter().map(|row| row.3), true);
+    group.close().unwrap();
+    writer.close().unwrap();
+    assert_eq!(sketch_file(file.path()), sketch(&all));
+}
+
+fn column<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, fs::File>,
+    values: impl Iterator<Item = Option<T::T>> + Clone,
+    is_optional: bool,
+) {
+    let there: Vec<i16> = values.clone().map(|value| value.is_some().into()).collect();
+    let values: Vec<T::T> = values.flatten().collect();
+    let mut column = group.next_column().unwrap().unwrap();
+    let there = is_optional.then_some(&there[..]);
+    let typed = column.typed::<T>();
+    typed.write_batch(&values, there, None).unwrap();
+    column.close().unwrap();
+}
+
+/// Tables as pyarrow and openpyxl write them, and the same tables as plain CSV.
+#[test]
+fn tables_of_other_programs_are_recognised_as_csv() {
+    let tests = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let mut missed = Vec::new();
+    for folder in ["tables", "situations"] {
+        for plain in fs::read_dir(tests.join(folder).join("plain")).unwrap() {
+            let plain = plain.unwrap().path();
+            let name = plain.file_stem().unwrap();
+            for extension in ["parquet", "xlsx"] {
+                let path = tests.join(folder).join(name).with_extension(extension);
+                if path.exists() && !sketch_file(&path).overlap(&sketch_file(&plain)).is_large() {
+                    missed.push(path.file_name().unwrap().to_string_lossy().into_owned());
+                }
+            }
+        }
+    }
+    missed.sort();
+    assert_eq!(missed, Vec::<String>::new());
+}
+
+#[test]
+fn other_columns_are_other_records() {
+    let all = csv(&rows(1_000, 1));
+    let renamed = all.replacen("weight", "mass", 1);
+    let overlap = sketch_csv(&renamed).overlap(&sketch_csv(&all));
+    assert!(!overlap.is_large());
+}
+
+#[test]
+fn another_key_gives_other_hashes() {
+    let data = Data::in_memory("t.csv", csv(&rows(1_000, 1)).into_bytes(), Vec::new());
+    let format = FormatArguments::default();
+    let [one, other] = [[1; 32], [2; 32]].map(|key| Sketch::of(&key, &data, &format).unwrap());
+    assert!(one.hashes().all(|hash| !other.records.contains_key(&hash)));
+}
+
+#[test]
+fn half_of_the_records_are_recognised_with_their_share() {
+    let (all, more) = (rows(20_000, 1), rows(10_000, 2));
+    let mixed = [&all[..10_000], &more[..]].concat();
+    let overlap = sketch(&mixed).overlap(&sketch(&all));
+    assert!(overlap.is_large(), "{overlap:?}");
+    assert!((0.45..0.55).contains(&overlap.of_these), "{overlap:?}");
+    // A table that grows keeps the records of the earlier one.
+    let grown = [&all[..], &rows(60_000, 3)[..]].concat();
+    let overlap = sketch(&grown).overlap(&sketch(&all));
+    assert!(overlap.is_large() && overlap.of_earlier > 0.9, "{overlap:?}");
+    assert!((0.2..0.3).contains(&overlap.of_these), "{overlap:?}");
+}
+
+/// A table of `records` random records, of which each is in `known` with probability `share`.
+fn sharing(known: &[u64], share: f64, records: usize, rng: &mut ChaCha20Rng) -> Sketch {
+    let mut sketch = Sketch::default();
+    for &record in &known[..records] {
+        let is_shared = rng.random_bool(share);
+        sketch.add(if is_shared { record } else { rng.random() });
+    }
+    sketch
+}
+
+/// Probability that a normal variable exceeds its mean by this many standard deviations (Abramowitz and Stegun 26.2.17,
+/// error below 1e-7).
+fn beyond(deviations: f64) -> f64 {
+    if deviations < 0.0 {
+        return 1.0 - beyond(-deviations);
+    }
+    let t = 1.0 / (1.0 + 0.231_641_9 * deviations);
+    let series = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
+    let sum: f64 = series.iter().rev().fold(0.0, |sum, factor| (sum + factor) * t);
+    sum * (-deviations * deviations / 2.0).exp() / std::f64::consts::TAU.sqrt()
+}
+
+/// The share of matching records in a sample is binomial. 5,000 tables for each overlap.
+#[test]
+fn recognition_rates_are_as_derived() {
+    const TABLES: usize = 1_000;
+    let mut rng = ChaCha20Rng::seed_from_u64(5);
+    let known: Vec<u64> = (0..8_000).map(|_| rng.random()).collect();
+    let mut earlier = Sketch::default();
+    known.iter().for_each(|&record| earlier.add(record));
+    println!("overlap  recognised  derived");
+    for share in [0.0f64, 0.3, 0.4, 0.43, 0.44, 0.45, 0.46, 0.47, 0.5, 0.9] {
+        let mut recognised = 0;
+        for _ in 0..TABLES {
+            let table = sharing(&known, share, known.len(), &mut rng);
+            recognised += usize::from(table.overlap(&earlier).is_large());
+        }
+        let rate = recognised as f64 / TABLES as f64;
+        let deviation = (share * (1.0 - share) / SKETCHED as f64).sqrt().max(1e-9);
+        let derived = beyond((LARGE_OVERLAP - share) / deviation);
+        println!("{share:7}  {rate:10.4}  {derived:.4}");
+        // The larger of two nearly equal shares counts, so that the rate may be higher than that of one.
+        assert!((rate - derived).abs() < 0.12, "{share}: {rate}, derived {derived}");
+    }
+}
+
+/// Tables of one population that were drawn independently of each other: every record occurs at this rate on average,
+/// or at rates that follow a power law.
+#[test]
+fn independent_tables_of_one_population_are_not_recognised() {
+    let mut rng = ChaCha20Rng::seed_from_u64(6);
+    println!("records  population  size ratio  largest overlap");
+    for (records, ratio) in [(20_000usize, 1usize), (5_000, 4), (20_000, 10)] {
+        // Rates from 100 to 0.01 per table.
+        for kinds in [200u64, 5_000, 20_000, 25_000, 200_000, 2_000_000] {
+            for is_even in [true, false] {
+                let mut largest = 0.0f64;
+                for _ in 0..10 {
+                    let one = drawn(records, kinds, is_even, &mut rng);
+                    let other = drawn(records * ratio, kinds, is_even, &mut rng);
+                    let overlap = one.overlap(&other);
+                    largest = largest.max(overlap.of_these).max(overlap.of_earlier);
+                }
+                println!("{records:7}  {kinds:10}  {ratio:10}  {largest:.3} {is_even}");
+                assert!(largest < LARGE_OVERLAP, "{kinds} {ratio}: {largest}");
+            }
+        }
+    }
+}
+
+fn drawn(records: usize, kinds: u64, is_even: bool, rng: &mut ChaCha20Rng) -> Sketch {
+    let mut sketch = Sketch::default();
+    for _ in 0..records {
+        let place: f64 = rng.random();
+        // Kind number i has a probability of about 1 / i if the kinds are uneven.
+        let kind = match is_even {
+            true => place * kinds as f64,
+            false => (kinds as f64).powf(place),
+        };
+        sketch.add(hash([1, 2], &(kind as u64).to_le_bytes()));
+    }
+    sketch
+}

@@ -1,0 +1,209 @@
+//! The file of the usage history.
+
+use fhaim_dp::Rho;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Unit, Use, UseCost, sketch::Sketch};
+
+/// HMAC-SHA-256 of a file under the key of this machine.
+pub(super) type FileDigest = [u8; 32];
+
+/// Records, as the history identifies them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Identity {
+    /// By a sample of them.
+    Records(Sketch),
+    /// By all bytes of their file, or by the text of a table.
+    File(#[serde(with = "fhaim_dp::hex_digest")] FileDigest),
+}
+
+/// The tables that were used, and their uses.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct History {
+    pub tables: Vec<Identity>,
+    pub uses: Vec<Entry>,
+}
+
+/// One use of some records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "EntryForm", into = "EntryForm")]
+pub(super) struct Entry {
+    /// Place in [`History::tables`].
+    pub table: usize,
+    pub used_for: Use,
+    pub cost: UseCost,
+}
+
+/// Content of the history file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileForm {
+    version: u32,
+    tables: Vec<Identity>,
+    uses: Vec<Entry>,
+}
+
+/// The version of [`FileForm`].
+const VERSION: u64 = 2;
+
+/// The version in which every use has a [`FileDigest`] in the field `records`, and there are no tables.
+const DIGESTS: u64 = 1;
+
+/// An entry as stored. Epsilon and delta are text, because a JSON number may be read back one unit in the last place
+/// off.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EntryForm {
+    table: usize,
+    used_for: Use,
+    program: String,
+    unit: Unit,
+    epsilon: String,
+    delta: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rho: Option<Rho>,
+}
+
+impl TryFrom<EntryForm> for Entry {
+    type Error = String;
+
+    fn try_from(form: EntryForm) -> Result<Self, Self::Error> {
+        let number = |name: &str, text: &str, most: f64| match text.parse::<f64>() {
+            Ok(value) if value >= 0.0 && value <= most => Ok(value),
+            _ => Err(format!(
+                "{name} is {text:?}, not a number from 0 to {most:e}"
+            )),
+        };
+        Ok(Self {
+            table: form.table,
+            used_for: form.used_for,
+            cost: UseCost {
+                program: form.program,
+                unit: form.unit,
+                epsilon: number("epsilon", &form.epsilon, f64::MAX)?,
+                delta: number("delta", &form.delta, 1.0)?,
+                rho: form.rho,
+            },
+        })
+    }
+}
+
+impl From<Entry> for EntryForm {
+    fn from(entry: Entry) -> Self {
+        let UseCost {
+            program,
+            unit,
+            epsilon,
+            delta,
+            rho,
+        } = entry.cost;
+        Self {
+            table: entry.table,
+            used_for: entry.used_for,
+            program,
+            unit,
+            // This format has enough digits to read back the same number.
+            epsilon: format!("{epsilon:e}"),
+            delta: format!("{delta:e}"),
+            rho,
+        }
+    }
+}
+
+impl History {
+    /// Parses the history file, also one of version 1.
+    ///
+    /// # Errors
+    /// A description of the problem.
+    pub fn decode(text: &[u8]) -> Result<Self, String> {
+        let damaged = |error: serde_json::Error| {
+            format!("it is damaged, or another version of fhaim wrote it ({error})")
+        };
+        let mut file: Value = serde_json::from_slice(text).map_err(damaged)?;
+        match file.get("version").and_then(Value::as_u64) {
+            Some(DIGESTS) => move_digests(&mut file)?,
+            Some(VERSION) | None => {}
+            Some(other) => {
+                return Err(format!(
+                    "it has version {other}, but this program reads version {VERSION}"
+                ));
+            }
+        }
+        let FileForm { tables, uses, .. } = serde_json::from_value(file).map_err(damaged)?;
+        if uses.iter().any(|entry| entry.table >= tables.len()) {
+            return Err("it is damaged: a use has no table".to_owned());
+        }
+        Ok(Self { tables, uses })
+    }
+
+    /// Returns the content of the history file.
+    ///
+    /// # Errors
+    /// Errors of the serializer.
+    pub fn encode(self) -> Result<Vec<u8>, serde_json::Error> {
+        let form = FileForm {
+            version: VERSION as u32,
+            tables: self.tables,
+            uses: self.uses,
+        };
+        let mut text = serde_json::to_vec_pretty(&form)?;
+        text.push(b'\n');
+        Ok(text)
+    }
+
+    /// Adds a use of some records.
+    pub fn add(&mut self, records: &Identity, used_for: &Use, cost: UseCost) {
+        let known = self.tables.iter().position(|table| table == records);
+        let table = known.unwrap_or_else(|| {
+            self.tables.push(records.clone());
+            self.tables.len() - 1
+        });
+        let is_known = |e: &Entry| e.table == table && e.used_for == *used_for;
+        // A dataset is paid for once, no matter how often its upload is resumed.
+        if !(matches!(used_for, Use::Dataset { .. }) && self.uses.iter().any(is_known)) {
+            self.uses.push(Entry {
+                table,
+                used_for: used_for.clone(),
+                cost,
+            });
+        }
+    }
+
+    /// Removes the uses that `is_void` selects, and the tables that have no other uses.
+    pub fn remove(&mut self, is_void: impl Fn(&Entry) -> bool) {
+        self.uses.retain(|entry| !is_void(entry));
+        let mut kept = Vec::new();
+        for entry in &mut self.uses {
+            let place = kept.iter().position(|table| *table == entry.table);
+            entry.table = place.unwrap_or_else(|| {
+                kept.push(entry.table);
+                kept.len() - 1
+            });
+        }
+        let tables = kept.iter().filter_map(|&table| self.tables.get(table));
+        self.tables = tables.cloned().collect();
+    }
+}
+
+/// Moves the digests of a file of version 1 to a list of tables.
+fn move_digests(file: &mut Value) -> Result<(), String> {
+    let damaged = || "it is damaged: a use of version 1 has no digest".to_owned();
+    let uses = file.get_mut("uses").and_then(Value::as_array_mut);
+    let mut tables: Vec<Value> = Vec::new();
+    for entry in uses.ok_or_else(damaged)? {
+        let fields = entry.as_object_mut().ok_or_else(damaged)?;
+        let table = serde_json::json!({ "file": fields.remove("records").ok_or_else(damaged)? });
+        let place = tables.iter().position(|known| *known == table);
+        let place = place.unwrap_or_else(|| {
+            tables.push(table);
+            tables.len() - 1
+        });
+        fields.insert("table".to_owned(), place.into());
+    }
+    let file = file.as_object_mut().ok_or_else(damaged)?;
+    file.insert("tables".to_owned(), tables.into());
+    file.insert("version".to_owned(), VERSION.into());
+    Ok(())
+}
