@@ -14,6 +14,7 @@ mod index;
 mod parties;
 mod sketch;
 mod stored;
+mod watch;
 
 use std::{
     fs::File,
@@ -29,12 +30,15 @@ use sha2::Sha256;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-pub use self::cost::{Unit, UseCost};
+pub(crate) use self::sketch::Sketch;
+pub use self::{
+    cost::{Unit, UseCost},
+    watch::RecordWatch,
+};
 use self::{
     account::Account,
     index::Index,
     parties::{Summary, Used, each},
-    sketch::Sketch,
     stored::{Entry, FileDigest, History, Identity},
 };
 use crate::{
@@ -236,7 +240,10 @@ impl RecordSource<'_> {
 
     fn identify(&self, key: &[u8]) -> Result<Identity, Error> {
         match self {
-            Self::Table(data, format) => Ok(Identity::Records(Sketch::of(key, data, format)?)),
+            Self::Table(data, format) => match data.sketch().get() {
+                Some(sketch) => Ok(Identity::Records(sketch.clone())),
+                None => Ok(Identity::Records(Sketch::of(key, data, format)?)),
+            },
             Self::Bytes(data) => Ok(Identity::File(digest(key, data)?)),
         }
     }

@@ -476,6 +476,8 @@ class Client:
                         "upload",
                         str(identifier),
                         f"--data={os.fspath(table)}",
+                        # As in this process, a second use of records causes a warning.
+                        *(() if "--yes" in options else ("--yes",)),
                         *options,
                         meanwhile=lambda: self._tell(identifier, progress),
                     )

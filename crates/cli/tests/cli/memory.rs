@@ -4,15 +4,15 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::{CONFIG, SCHEMA, fhaim, folder, generate, stderr, table};
+use crate::{CONFIG, SCHEMA, fhaim, first_use, folder, generate, stderr, table};
 
-/// The costs of two runs over the same records add up, and the second run shows the total. Records that differ in one
-/// value are different records.
+/// The costs of two runs over the same records add up, and the second run shows the total. A corrected value changes
+/// nothing.
 #[test]
 fn second_run_over_the_same_records_shows_the_total_cost() {
     let folder = folder(table(200), SCHEMA);
     let run = |more: &[&str]| {
-        let arguments = [&["--quiet"], &generate("run", more)[..]].concat();
+        let arguments = [&["--quiet"], &first_use("run", more)[..]].concat();
         let output = fhaim(folder.path(), &arguments);
         assert!(output.status.success(), "{}", stderr(&output));
         stderr(&output)
@@ -43,13 +43,45 @@ fn second_run_over_the_same_records_shows_the_total_cost() {
 
     let csv = fs::read_to_string(folder.path().join("t.csv")).unwrap();
     fs::write(folder.path().join("t.csv"), csv.replacen("red", "blue", 1)).unwrap();
-    assert_eq!(run(&["--epsilon", "1"]), "");
+    let told = run(&["--epsilon", "1", "--yes"]);
+    assert!(told.contains("records were used before"), "{told}");
+}
+
+/// Without a terminal, a first run over these records starts.
+#[test]
+fn first_run_without_a_terminal_starts() {
+    let folder = folder(table(200), SCHEMA);
+    let output = fhaim(folder.path(), &first_use("local", &["--epsilon", "1", "--quiet"]));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "");
+}
+
+/// Without a terminal, a run over records that were used before stops unless `--yes` is given.
+#[test]
+fn second_run_without_a_terminal_stops_unless_yes_is_given() {
+    let folder = folder(table(200), SCHEMA);
+    let run = |command: &str, more: &[&str]| {
+        let more = [&["--epsilon", "1", "--quiet"], more].concat();
+        fhaim(folder.path(), &first_use(command, &more))
+    };
+    assert!(run("local", &[]).status.success());
+    let written = fs::read(folder.path().join("out.csv")).unwrap();
+    for command in ["local", "run"] {
+        let stopped = run(command, &[]);
+        assert_eq!(stopped.status.code(), Some(2));
+        let told = stderr(&stopped);
+        assert!(told.contains("these records were used before"), "{told}");
+        assert!(told.contains("add --yes"), "{told}");
+        assert_eq!(fs::read(folder.path().join("out.csv")).unwrap(), written);
+    }
+    let output = run("local", &["--yes"]);
+    assert!(output.status.success(), "{}", stderr(&output));
 }
 
 /// Without the key, the history does not reveal which records were used. Only its owner can read it.
 #[test]
 fn history_is_keyed_and_readable_only_by_its_owner() {
-    let digests = [(); 2].map(|()| {
+    let hashes = [(); 2].map(|()| {
         let folder = folder(table(50), SCHEMA);
         let local = generate("local", &["--epsilon", "1"]);
         let output = fhaim(folder.path(), &local);
@@ -66,12 +98,11 @@ fn history_is_keyed_and_readable_only_by_its_owner() {
         }
         let entries = fs::read(config.join("memory.json")).unwrap();
         let entries: Value = serde_json::from_slice(&entries).unwrap();
-        entries["uses"][0]["records"].as_str().unwrap().to_owned()
+        let hashes = &entries["tables"][0]["records"]["hashes"];
+        hashes.as_str().unwrap().to_owned()
     });
-    // The digests of the same records differ on two machines.
-    assert_ne!(digests[0], digests[1]);
-    let plain = fhaim_api::Digest::of(table(50).as_bytes()).to_string();
-    assert!(!digests.contains(&plain));
+    // The hashes of the same records differ on two machines.
+    assert_ne!(hashes[0], hashes[1]);
 }
 
 /// A file name may contain any characters. Control characters must not reach the terminal.

@@ -23,8 +23,23 @@ const MAX_INTEGER_DIGITS: i64 = 40;
 /// The largest exponent of ten that a text may have.
 const MAX_EXPONENT_DIGITS: usize = 4;
 
+/// Length of the longest word with another normal form.
+const MAX_WORD_BYTES: usize = 5;
+
 /// Words for a missing value, in lower case.
 const MISSING: [&str; 7] = ["na", "n/a", "nan", "nat", "null", "none", "<na>"];
+
+/// Whether a cell without blanks around it certainly is its own normal form.
+pub(super) fn is_normal(cell: &[u8], missing: &[String]) -> bool {
+    let may_change = match cell.first() {
+        None => return true,
+        Some(b'0'..=b'9') => !is_plain_integer(cell),
+        Some(b'-' | b'+' | b'.' | b',') => true,
+        Some(b'n' | b'N' | b'<' | b't' | b'T' | b'f' | b'F') => cell.len() <= MAX_WORD_BYTES,
+        Some(_) => false,
+    };
+    !may_change && missing.iter().all(|text| text.as_bytes() != cell)
+}
 
 /// Appends the normal form of a cell to `out`. `missing` are further texts for a missing value.
 pub(super) fn normalise(cell: &[u8], missing: &[String], out: &mut Zeroizing<Vec<u8>>) {
@@ -35,21 +50,19 @@ pub(super) fn normalise(cell: &[u8], missing: &[String], out: &mut Zeroizing<Vec
     if missing.iter().any(|text| text.as_bytes() == cell) {
         return;
     }
-    match first {
-        b'0'..=b'9' | b'-' | b'+' | b'.' | b',' => {
-            if !is_plain_integer(cell) {
-                let normal = number(cell, out) || date(cell, out) || time(cell, out);
-                if normal {
-                    return;
-                }
-            }
-            out.extend_from_slice(cell);
+    let is_changed = match first {
+        b'0'..=b'9' | b'-' | b'+' | b'.' | b',' if !is_plain_integer(cell) => {
+            number(cell, out) || date(cell, out) || time(cell, out)
         }
-        b'n' | b'N' | b'<' if is_word(cell, &MISSING) => {}
+        b'n' | b'N' | b'<' => is_word(cell, &MISSING),
         b't' | b'T' | b'f' | b'F' if is_word(cell, &["true", "false"]) => {
             out.extend(cell.iter().map(u8::to_ascii_lowercase));
+            true
         }
-        _ => out.extend_from_slice(cell),
+        _ => false,
+    };
+    if !is_changed {
+        out.extend_from_slice(cell);
     }
 }
 

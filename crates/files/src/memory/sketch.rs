@@ -22,7 +22,7 @@
 //! A part of a table whose records occur many times each cannot be told from other records of the same population: the
 //! number of times differs for most of them. Tables with other columns have no hashes in common.
 
-use std::{collections::BTreeMap, hash::Hasher};
+use std::{collections::BTreeMap, io::Read};
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use fhaim_domain::TableRecords;
@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use super::cell::normalise;
+use super::cell::{is_normal, normalise};
 use crate::{Error, FormatArguments, data, data::Data};
 
 /// Number of distinct records in a sketch, at most.
@@ -43,13 +43,10 @@ pub(super) const LARGE_OVERLAP: f64 = 0.45;
 /// Names of a first column that numbers the rows, in lower case. Sorted rows have other numbers.
 const ROW_NUMBERS: [&str; 3] = ["index", "row", "unnamed: 0"];
 
-/// Ends a cell. Cells do not contain this byte.
-const END: u8 = 0;
-
 /// A sample of a table's records: the number of times that the table has each of them, by their hashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "SketchForm", into = "SketchForm")]
-pub(super) struct Sketch {
+pub(crate) struct Sketch {
     records: BTreeMap<u64, u64>,
 }
 
@@ -75,42 +72,80 @@ impl Overlap {
     }
 }
 
+/// Makes the sketch of a table while its records are read, in memory that does not depend on their number.
+pub(super) struct RecordSketcher {
+    columns: Vec<usize>,
+    missing: Vec<String>,
+    hash: SipHash,
+    /// The normal form of a cell that has another form.
+    cell: Zeroizing<Vec<u8>>,
+    sketch: Sketch,
+    /// The hash up to which the sketch has all records.
+    end: u64,
+}
+
+impl RecordSketcher {
+    /// Begins a table with these columns. `missing` are texts for a missing value.
+    pub fn new(key: &[u8], header: &[String], missing: &[String]) -> Result<Self, Error> {
+        let columns = columns(header);
+        Ok(Self {
+            hash: SipHash::new(hash_key(key, header, &columns)?),
+            columns,
+            missing: missing.to_vec(),
+            cell: Zeroizing::new(Vec::with_capacity(1024)),
+            sketch: Sketch::default(),
+            end: u64::MAX,
+        })
+    }
+
+    /// Adds the current record of the table.
+    pub fn add<R: Read>(&mut self, records: &TableRecords<R>) {
+        let mut hash = self.hash;
+        for &column in &self.columns {
+            let cell = records.bytes(column).trim_ascii();
+            if is_normal(cell, &self.missing) {
+                hash.add(cell);
+                continue;
+            }
+            self.cell.clear();
+            normalise(cell, &self.missing, &mut self.cell);
+            hash.add(&self.cell);
+        }
+        self.add_hash(hash.finish());
+    }
+
+    /// Adds a record by its hash. Its number of times is exact: a record of the final sample is in every earlier one.
+    fn add_hash(&mut self, hash: u64) {
+        if hash > self.end {
+            return;
+        }
+        let records = &mut self.sketch.records;
+        *records.entry(hash).or_insert(0) += 1;
+        if records.len() > SKETCHED {
+            records.pop_last();
+        }
+        self.end = self.sketch.complete_to();
+    }
+
+    /// Returns the sketch of the records so far.
+    pub fn finish(self) -> Sketch {
+        self.sketch
+    }
+}
+
 impl Sketch {
-    /// Makes the sketch of a table, in one pass and in memory that does not depend on the table's length.
+    /// Makes the sketch of a table in a separate pass.
     ///
     /// # Errors
     /// The table cannot be read, or its text cannot be split into records.
     pub fn of(key: &[u8], data: &Data, format: &FormatArguments) -> Result<Self, Error> {
         let (text, dialect) = data::dialect_text(data, format)?;
         let mut records = TableRecords::open(&data.name(), &dialect, text)?;
-        let columns = columns(records.header());
-        let hash_key = hash_key(key, records.header(), &columns)?;
-        let mut sketch = Self::default();
-        let mut record = Zeroizing::new(Vec::with_capacity(4096));
+        let mut sketcher = RecordSketcher::new(key, records.header(), &format.missing)?;
         while records.advance()? {
-            record.clear();
-            for &column in &columns {
-                normalise(records.bytes(column), &format.missing, &mut record);
-                record.push(END);
-            }
-            sketch.add(hash(hash_key, &record));
+            sketcher.add(&records);
         }
-        Ok(sketch)
-    }
-
-    /// Adds a record. Its number of times is exact: a record of the final sample is in every earlier one.
-    fn add(&mut self, hash: u64) {
-        if let Some(times) = self.records.get_mut(&hash) {
-            *times += 1;
-            return;
-        }
-        if self.records.len() == SKETCHED {
-            match self.records.last_entry() {
-                Some(last) if *last.key() > hash => drop(last.remove()),
-                _ => return,
-            }
-        }
-        self.records.insert(hash, 1);
+        Ok(sketcher.finish())
     }
 
     /// The hashes of the sample.
@@ -127,7 +162,7 @@ impl Sketch {
     }
 
     /// Estimates the overlap of this table with an earlier one.
-    pub fn overlap(&self, earlier: &Self) -> Overlap {
+    pub(super) fn overlap(&self, earlier: &Self) -> Overlap {
         let end = self.complete_to().min(earlier.complete_to());
         let matches = |(hash, times): &(&u64, &u64)| earlier.records.get(hash) == Some(times);
         let matching = self.records.range(..=end).filter(matches).count();
@@ -161,7 +196,7 @@ fn hash_key(key: &[u8], header: &[String], columns: &[usize]) -> Result<[u64; 2]
     mac.update(b"records\0");
     for name in columns.iter().filter_map(|&column| header.get(column)) {
         mac.update(name.as_bytes());
-        mac.update(&[END]);
+        mac.update(&[0]);
     }
     let digest: [u8; 32] = mac.finalize().into_bytes().into();
     let [first, second, ..] = digest.as_chunks::<8>().0 else {
@@ -170,15 +205,73 @@ fn hash_key(key: &[u8], header: &[String], columns: &[usize]) -> Result<[u64; 2]
     Ok([u64::from_le_bytes(*first), u64::from_le_bytes(*second)])
 }
 
-/// SipHash-2-4 of a record.
-#[expect(
-    deprecated,
-    reason = "the replacement has no key, and does not promise SipHash-2-4"
-)]
-fn hash([first, second]: [u64; 2], record: &[u8]) -> u64 {
-    let mut hasher = std::hash::SipHasher::new_with_keys(first, second);
-    hasher.write(record);
-    hasher.finish()
+/// The first of eight bytes that end a cell. These bytes do not occur in UTF-8.
+const FIRST_END: u64 = 0xf8;
+
+/// SipHash-2-4 of a record, cell by cell.
+#[derive(Clone, Copy)]
+struct SipHash {
+    state: [u64; 4],
+    /// Number of words.
+    words: u64,
+}
+
+impl SipHash {
+    fn new([first, second]: [u64; 2]) -> Self {
+        Self {
+            state: [
+                first ^ 0x736f_6d65_7073_6575,
+                second ^ 0x646f_7261_6e64_6f6d,
+                first ^ 0x6c79_6765_6e65_7261,
+                second ^ 0x7465_6462_7974_6573,
+            ],
+            words: 0,
+        }
+    }
+
+    /// Adds a cell as words of eight bytes. The last word has up to seven bytes of the cell and their number, so that no
+    /// two lists of cells have the same words.
+    #[inline]
+    fn add(&mut self, cell: &[u8]) {
+        let (words, rest) = cell.as_chunks::<8>();
+        for word in words {
+            self.word(u64::from_le_bytes(*word));
+        }
+        let last = rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        self.word(last | (FIRST_END + rest.len() as u64) << 56);
+    }
+
+    #[inline]
+    fn word(&mut self, word: u64) {
+        self.state[3] ^= word;
+        self.round();
+        self.round();
+        self.state[0] ^= word;
+        self.words += 1;
+    }
+
+    #[inline]
+    fn round(&mut self) {
+        let [a, b, c, d] = &mut self.state;
+        *a = a.wrapping_add(*b);
+        *c = c.wrapping_add(*d);
+        *b = b.rotate_left(13) ^ *a;
+        *d = d.rotate_left(16) ^ *c;
+        *a = a.rotate_left(32);
+        *c = c.wrapping_add(*b);
+        *a = a.wrapping_add(*d);
+        *b = b.rotate_left(17) ^ *c;
+        *d = d.rotate_left(21) ^ *a;
+        *c = c.rotate_left(32);
+    }
+
+    fn finish(mut self) -> u64 {
+        // The last word of the standard has the length of the text in bytes, modulo 256.
+        self.word(self.words << 3 << 56);
+        self.state[2] ^= 0xff;
+        (0..4).for_each(|_| self.round());
+        self.state.iter().fold(0, |sum, word| sum ^ word)
+    }
 }
 
 /// A sketch as stored.

@@ -57,7 +57,7 @@ fn whole(services: &Services) {
         "--epsilon",
         "1",
     ];
-    let files = ["--out", "own.csv", "--ledger", "own.json", "--seed", "5"];
+    let files = ["--out", "own.csv", "--ledger", "own.json", "--seed", "5", "--yes"];
     let model = ["--model-out", "own.model"];
     services.run("ana", &[&["run"], &data[..], &files[..], &model].concat());
     let own = read_json(&services.folder.path().join("own.json"));
@@ -136,7 +136,7 @@ fn published_tables_are_synthesized_on_postgres_and_s3() {
         let dataset = services.run("ana", &[&["dataset", "create"], &create[..]].concat());
         let dataset = dataset.trim();
         let started = Instant::now();
-        services.run("ana", &["dataset", "upload", dataset, "--data", &csv]);
+        services.run("ana", &["dataset", "upload", dataset, "--data", &csv, "--yes"]);
         let uploaded = started.elapsed().as_secs_f64();
         let job = services.run("ana", &["job", "run", dataset, "--watch"]);
         let ran = started.elapsed().as_secs_f64() - uploaded;
@@ -195,7 +195,7 @@ fn interrupted_upload_is_resumed() {
     for wait in [20, 60, 150] {
         let folder = services.folder.path().to_owned();
         let mut child = std::process::Command::new(PROGRAM)
-            .args(["dataset", "upload", &id, "--data", "t.csv"])
+            .args(["dataset", "upload", &id, "--data", "t.csv", "--yes"])
             .current_dir(&folder)
             .env("FHAIM_CONFIG_DIR", folder.join("ana"))
             .stdout(std::process::Stdio::null())
@@ -209,7 +209,7 @@ fn interrupted_upload_is_resumed() {
         services.launch(1);
         services.wait_until_ready();
     }
-    let uploaded = services.command("ana", &["dataset", "upload", &id, "--data", "t.csv"]);
+    let uploaded = services.command("ana", &["dataset", "upload", &id, "--data", "t.csv", "--yes"]);
     let told = String::from_utf8_lossy(&uploaded.stderr);
     assert!(
         uploaded.status.success() || told.contains("uploaded already"),

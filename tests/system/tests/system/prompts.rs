@@ -56,10 +56,15 @@ fn second_dataset_over_the_same_records_shows_the_total_cost() {
     let (first, told) = quiet(&create(&[]));
     assert_eq!(told, "");
     let first = first.trim();
-    let upload = ["dataset", "upload", first, "--data", "t.csv"];
+    let upload = ["dataset", "upload", first, "--data", "t.csv", "--yes"];
     assert_eq!(quiet(&upload).1, "");
 
-    let (second, told) = quiet(&create(&[]));
+    // Without a terminal, the command stops.
+    let output = services.command("ana", &create(&[]));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(told.contains("to use them again without a question, add --yes"), "{told}");
+    let (second, told) = quiet(&create(&["--yes"]));
     assert!(told.contains(&format!("dataset {first} at http")), "{told}");
     // The notice ends with the epsilon and delta of all uses, including this one.
     let (_, together) = told.rsplit_once("epsilon ").unwrap();
@@ -67,7 +72,7 @@ fn second_dataset_over_the_same_records_shows_the_total_cost() {
     let epsilon: f64 = epsilon.parse().unwrap();
     assert!(epsilon > 1.2 && epsilon < 2.0, "{told}");
     let second = second.trim();
-    let (_, told) = quiet(&["dataset", "upload", second, "--data", "t.csv"]);
+    let (_, told) = quiet(&["dataset", "upload", second, "--data", "t.csv", "--yes"]);
     assert!(told.contains(first) && !told.contains(second), "{told}");
 
     // At a terminal the command asks, and creates nothing if the answer is no.
@@ -93,7 +98,7 @@ fn unknown_dataset_with_the_same_schema_is_mentioned() {
         assert!(output.status.success());
         String::from_utf8(output.stderr).unwrap()
     };
-    let remembered = told(&[]);
+    let remembered = told(&["--yes"]);
     assert!(!remembered.contains("with this schema"), "{remembered}");
     for file in ["memory.json", "memory.key"] {
         std::fs::remove_file(services.folder.path().join("ana").join(file)).unwrap();
@@ -113,7 +118,7 @@ fn run_asks_before_it_spends() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.create("ana", &["--runs", "2"]);
-    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"]);
     let jobs = || {
         let jobs = services.json("ana", &["job", "list", &dataset]);
         jobs.as_array().unwrap().len()

@@ -26,7 +26,7 @@ fn services(backing: &Backing, keys: usize, witness: bool) -> Services {
 /// Returns the integers of `fhaim run` with the same seed as the noise of [`Services::dataset`].
 fn own(services: &Services) -> Vec<Vec<i64>> {
     let data = ["run", "--data", "t.csv", "--schema", "t.schema.json"];
-    let more = ["--epsilon", "1", "--out", "own.csv", "--seed", "5"];
+    let more = ["--epsilon", "1", "--out", "own.csv", "--seed", "5", "--yes"];
     let ledger = ["--ledger", "own.json"];
     services.run("ana", &[&data[..], &more, &ledger].concat());
     let own = read_json(&services.folder.path().join("own.json"));
@@ -117,8 +117,7 @@ fn keys_and_jobs_survive_kills_of_key_services() {
     for (round, victim) in [2, KEYSHARE, KEYSHARE + 1].into_iter().enumerate() {
         let dataset = services.create("ana", &["--keys", "3"]);
         let upload = [
-            "dataset", "upload", &dataset, "--data", "t.csv", "--seed", "5",
-        ];
+            "dataset", "upload", &dataset, "--data", "t.csv", "--seed", "5", "--yes"];
         let disturbed = |arguments: &[&str]| {
             std::thread::scope(|scope| {
                 let working = scope.spawn(|| services.command("ana", arguments));
@@ -239,7 +238,7 @@ fn keys_without_all_confirmations_are_not_used() {
     let services = services(&Backing::Local, 2, false);
     services.sign_up("ana");
     let upload = |dataset: &str| {
-        let upload = ["dataset", "upload", dataset, "--data", "t.csv"];
+        let upload = ["dataset", "upload", dataset, "--data", "t.csv", "--yes"];
         stderr(&services.command("ana", &upload))
     };
     let confirmation = |dataset: &str| {

@@ -26,7 +26,7 @@ fn services(backing: &Backing) -> Services {
 /// Returns the integers of `fhaim run` with the same seed as the noise of [`Services::dataset`].
 fn own(services: &Services) -> Vec<Vec<i64>> {
     let data = ["run", "--data", "t.csv", "--schema", "t.schema.json"];
-    let more = ["--epsilon", "1", "--out", "own.csv", "--seed", "5"];
+    let more = ["--epsilon", "1", "--out", "own.csv", "--seed", "5", "--yes"];
     let ledger = ["--ledger", "own.json"];
     services.run("ana", &[&data[..], &more, &ledger].concat());
     let own = read_json(&services.folder.path().join("own.json"));
@@ -129,7 +129,7 @@ fn jobs_survive_kills_of_the_second_service_and_a_lost_digest() {
     services.sign_up("ana");
     let dataset = services.create("ana", &["--witness"]);
     let upload = [
-        "dataset", "upload", &dataset, "--data", "t.csv", "--seed", "5",
+        "dataset", "upload", &dataset, "--data", "t.csv", "--seed", "5", "--yes"
     ];
     std::thread::scope(|scope| {
         let uploading = scope.spawn(|| services.run("ana", &upload));
@@ -187,7 +187,7 @@ fn restored_second_service_copies_the_upload_again() {
     services.wait_until_ready();
     let dataset = services.create("ana", &["--witness"]);
     // Without a seed, so that the program keeps the manifest with the key of its noise.
-    let upload = ["dataset", "upload", &dataset, "--data", "t.csv"];
+    let upload = ["dataset", "upload", &dataset, "--data", "t.csv", "--yes"];
     services.run("ana", &upload);
     let refused = |words: &str| {
         let told = services.command("ana", &upload);

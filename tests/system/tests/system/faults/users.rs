@@ -163,7 +163,7 @@ impl<'a> User<'a> {
 
     fn upload(&self, dataset: &str, variant: usize) {
         let ((csv, _), seed) = (files(variant), VARIANTS[variant].2);
-        let upload = ["dataset", "upload", dataset, "--data", &csv];
+        let upload = ["dataset", "upload", dataset, "--data", &csv, "--yes"];
         let upload = [&upload[..], &["--seed", seed, "--yes"]].concat();
         self.until(&upload, |result| {
             (result.success || result.err.contains("uploaded already")).then_some(())
