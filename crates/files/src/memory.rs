@@ -31,15 +31,15 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 pub(crate) use self::sketch::Sketch;
-pub use self::{
-    cost::{Unit, UseCost},
-    watch::RecordWatch,
-};
 use self::{
     account::Account,
     index::Index,
     parties::{Summary, Used, each},
     stored::{Entry, FileDigest, History, Identity},
+};
+pub use self::{
+    cost::{Unit, UseCost},
+    watch::RecordWatch,
 };
 use crate::{
     Error, FormatArguments,

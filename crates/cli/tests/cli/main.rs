@@ -38,7 +38,11 @@ fn folder(csv: impl AsRef<[u8]>, schema: impl AsRef<[u8]>) -> TempDir {
 /// Returns the arguments of `fhaim COMMAND` for the folder's table, followed by `more`. The command uses records that
 /// were used before.
 fn generate<'a>(command: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let yes: &[&str] = if more.contains(&"--yes") { &[] } else { &["--yes"] };
+    let yes: &[&str] = if more.contains(&"--yes") {
+        &[]
+    } else {
+        &["--yes"]
+    };
     [&first_use(command, more), yes].concat()
 }
 

@@ -51,7 +51,10 @@ fn second_run_over_the_same_records_shows_the_total_cost() {
 #[test]
 fn first_run_without_a_terminal_starts() {
     let folder = folder(table(200), SCHEMA);
-    let output = fhaim(folder.path(), &first_use("local", &["--epsilon", "1", "--quiet"]));
+    let output = fhaim(
+        folder.path(),
+        &first_use("local", &["--epsilon", "1", "--quiet"]),
+    );
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(stderr(&output), "");
 }

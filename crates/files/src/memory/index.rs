@@ -46,7 +46,10 @@ impl<'a> Index<'a> {
             Identity::Records(sketch) => sketch,
             Identity::File(digest) => {
                 let table = self.files.get(digest);
-                return table.map(|&table| (table, Overlap::WHOLE)).into_iter().collect();
+                return table
+                    .map(|&table| (table, Overlap::WHOLE))
+                    .into_iter()
+                    .collect();
             }
         };
         let sharing = sketch.hashes().filter_map(|hash| self.hashes.get(&hash));

@@ -18,18 +18,18 @@ use fhaim_files::{
 };
 use uuid::Uuid;
 
-/// Set in the processes that [`alone`] starts.
-const ALONE: &str = "FHAIM_FILES_TEST_ALONE";
+/// Set in the processes that [`in_own_process`] starts.
+const OWN_PROCESS: &str = "FHAIM_FILES_TEST_OWN_PROCESS";
 
-/// Runs a test in a process with a history and a current folder of its own, and without a terminal.
-fn alone(test: &str, work: impl FnOnce()) {
-    if env::var_os(ALONE).is_some() {
+/// Runs a test in a separate process without a terminal, with an empty history and an empty current folder.
+fn in_own_process(test: &str, work: impl FnOnce()) {
+    if env::var_os(OWN_PROCESS).is_some() {
         return work();
     }
     let folder = tempfile::tempdir().unwrap();
     let done = Command::new(env::current_exe().unwrap())
         .args([&format!("history::{test}"), "--exact"])
-        .env(ALONE, "1")
+        .env(OWN_PROCESS, "1")
         .env("FHAIM_MEMORY_DIR", folder.path().join("history"))
         .current_dir(folder.path())
         .stdin(Stdio::null())
@@ -78,28 +78,34 @@ fn use_first(path: &str, used_for: &Use) {
 
 #[test]
 fn first_use_starts_and_second_use_stops_without_a_terminal() {
-    alone("first_use_starts_and_second_use_stops_without_a_terminal", || {
-        fs::write("t.csv", table(0..100)).unwrap();
-        use_first("t.csv", &run("t.csv"));
-        // The same records, with one row fewer, in another order, and with another delimiter.
-        let text = table(1..100).replace(',', ";");
-        let (header, rows) = text.split_once('\n').unwrap();
-        let rows: Vec<&str> = rows.lines().rev().collect();
-        fs::write("u.csv", format!("{header}\n{}\n", rows.join("\n"))).unwrap();
-        let (found, remarks) = look_up("u.csv", None, false);
-        let refused = found.err().unwrap();
-        assert!(matches!(refused, Error::UsedBefore), "{refused}");
-        assert_eq!(refused.exit_code(), 2);
-        assert!(remarks.contains("these records were used before"), "{remarks}");
-        // Other records with the same columns are not.
-        fs::write("v.csv", table(200..300)).unwrap();
-        use_first("v.csv", &run("v.csv"));
-    });
+    in_own_process(
+        "first_use_starts_and_second_use_stops_without_a_terminal",
+        || {
+            fs::write("t.csv", table(0..100)).unwrap();
+            use_first("t.csv", &run("t.csv"));
+            // The same records, with one row fewer, in another order, and with another delimiter.
+            let text = table(1..100).replace(',', ";");
+            let (header, rows) = text.split_once('\n').unwrap();
+            let rows: Vec<&str> = rows.lines().rev().collect();
+            fs::write("u.csv", format!("{header}\n{}\n", rows.join("\n"))).unwrap();
+            let (found, remarks) = look_up("u.csv", None, false);
+            let refused = found.err().unwrap();
+            assert!(matches!(refused, Error::UsedBefore), "{refused}");
+            assert_eq!(refused.exit_code(), 2);
+            assert!(
+                remarks.contains("these records were used before"),
+                "{remarks}"
+            );
+            // Other records with the same columns are not.
+            fs::write("v.csv", table(200..300)).unwrap();
+            use_first("v.csv", &run("v.csv"));
+        },
+    );
 }
 
 #[test]
 fn costs_of_recognised_records_add_up_with_yes() {
-    alone("costs_of_recognised_records_add_up_with_yes", || {
+    in_own_process("costs_of_recognised_records_add_up_with_yes", || {
         fs::write("t.csv", table(0..100)).unwrap();
         use_first("t.csv", &run("t.csv"));
         let (found, _) = look_up("t.csv", None, true);
@@ -112,7 +118,7 @@ fn costs_of_recognised_records_add_up_with_yes() {
 
 #[test]
 fn half_of_the_records_are_reported_and_count_in_full() {
-    alone("half_of_the_records_are_reported_and_count_in_full", || {
+    in_own_process("half_of_the_records_are_reported_and_count_in_full", || {
         fs::write("t.csv", table(0..10_000)).unwrap();
         use_first("t.csv", &run("t.csv"));
         fs::write("u.csv", table(5_000..15_000)).unwrap();
@@ -132,7 +138,7 @@ fn half_of_the_records_are_reported_and_count_in_full() {
 /// Version 1 of the history identified tables by their bytes, as files that are no tables.
 #[test]
 fn table_that_is_known_by_its_bytes_is_recognised() {
-    alone("table_that_is_known_by_its_bytes_is_recognised", || {
+    in_own_process("table_that_is_known_by_its_bytes_is_recognised", || {
         fs::write("t.csv", table(0..100)).unwrap();
         let data = Data::from(Path::new("t.csv"));
         let found = memory::look_up(RecordSource::Bytes(&data), cost(), 1e-9, None, false);
@@ -144,7 +150,7 @@ fn table_that_is_known_by_its_bytes_is_recognised() {
 
 #[test]
 fn dataset_is_not_a_reason_to_stop_its_own_upload() {
-    alone("dataset_is_not_a_reason_to_stop_its_own_upload", || {
+    in_own_process("dataset_is_not_a_reason_to_stop_its_own_upload", || {
         fs::write("t.csv", table(0..100)).unwrap();
         let id = Uuid::from_u128(7);
         let dataset = Use::Dataset {
@@ -162,13 +168,14 @@ fn dataset_is_not_a_reason_to_stop_its_own_upload() {
 
 #[test]
 fn forgotten_dataset_does_not_count() {
-    alone("forgotten_dataset_does_not_count", || {
+    in_own_process("forgotten_dataset_does_not_count", || {
         fs::write("t.csv", table(0..100)).unwrap();
         let id = Uuid::from_u128(7);
         let server = "http://s".to_owned();
         use_first("t.csv", &Use::Dataset { id, server });
         memory::forget_dataset(Uuid::from_u128(8));
-        assert!(look_up("t.csv", None, false).0.is_err());
+        let stopped = look_up("t.csv", None, false).0.err().unwrap();
+        assert!(matches!(stopped, Error::UsedBefore), "{stopped}");
         memory::forget_dataset(id);
         use_first("t.csv", &run("t.csv"));
     });
@@ -176,7 +183,7 @@ fn forgotten_dataset_does_not_count() {
 
 #[test]
 fn watched_table_is_not_read_again() {
-    alone("watched_table_is_not_read_again", || {
+    in_own_process("watched_table_is_not_read_again", || {
         fs::write("t.csv", table(0..100)).unwrap();
         use_first("t.csv", &run("t.csv"));
         let (data, format) = (Data::from(Path::new("t.csv")), FormatArguments::default());
@@ -201,7 +208,7 @@ fn watched_table_is_not_read_again() {
 
 #[test]
 fn table_that_cannot_be_read_is_an_error() {
-    alone("table_that_cannot_be_read_is_an_error", || {
+    in_own_process("table_that_cannot_be_read_is_an_error", || {
         fs::write("t.csv", "a,b\n1,2\n3\n").unwrap();
         let error = look_up("t.csv", None, true).0.err().unwrap();
         assert!(matches!(error, Error::Table(_)), "{error}");
