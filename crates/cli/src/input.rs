@@ -141,7 +141,7 @@ fn read_watched(
     format: &FormatArguments,
     options: ReadOptions,
 ) -> Result<TableReading, Error> {
-    let mut watch = RecordWatch::new(data, format);
+    let mut watch = RecordWatch::new(data);
     let reading = read(data, schema, format, options, |records| watch.see(records))?;
     watch.finish();
     Ok(reading)
@@ -210,7 +210,7 @@ fn stream_text(
         near_unique: source.near_unique,
         ..read_options(source.data.name(), source.format, source.strictness)
     };
-    let mut watch = RecordWatch::new(source.data, source.format);
+    let mut watch = RecordWatch::new(source.data);
     let see = |records: &TableRecords<_>| watch.see(records);
     let streaming = stream_csv_watched(source.schema, text, &options, see, take)?;
     watch.finish();

@@ -277,10 +277,7 @@ impl Found {
         let (mut identities, mut before) = (Vec::new(), Vec::new());
         for source in sources {
             let records = source.identify(&key)?;
-            let mut overlaps = index.overlaps(&records);
-            if index.has_files() && matches!(records, Identity::Records(_)) {
-                overlaps.extend(index.overlaps(&Identity::File(digest(&key, source.data())?)));
-            }
+            let overlaps = index.overlaps(&records);
             let uses = history.uses.iter().filter(|entry| !entry.is_of(same));
             let uses = uses.filter_map(|entry| {
                 Some(Earlier {
@@ -372,7 +369,7 @@ impl Memory {
     }
 }
 
-/// Returns the digest of a file, or of a table's text, under this machine's key.
+/// Returns the digest of a file under this machine's key.
 fn digest(key: &[u8], data: &Data) -> Result<FileDigest, Error> {
     // This cannot fail: HMAC accepts keys of any length.
     let mut mac = Hmac::<Sha256>::new_from_slice(key).map_err(|_| Error::NoRandomness)?;

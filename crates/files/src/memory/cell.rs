@@ -1,7 +1,7 @@
 //! The normal form of a cell, which is the same in every file format of a table.
 //!
 //! Texts that mean the same have the same normal form, as far as one cell shows it without its column:
-//! - Blanks around a cell do not count. A missing value is an empty text, however it is written.
+//! - Blanks around a cell do not count. Words for a missing value, such as `NA`, are an empty text.
 //! - `1`, `01`, `1.0`, `1,0` and `1e0` are one number. A number with a fraction has 15 significant digits, as many as a
 //!   workbook keeps. A comma is a decimal comma, so `1,234` is not 1234.
 //! - `2024-01-31`, `2024/01/31`, `31.01.2024` and `2024-01-31T00:00:00` are one date. Dates with slashes that begin with
@@ -30,26 +30,21 @@ const MAX_WORD_BYTES: usize = 5;
 const MISSING: [&str; 7] = ["na", "n/a", "nan", "nat", "null", "none", "<na>"];
 
 /// Whether a cell without blanks around it certainly is its own normal form.
-pub(super) fn is_normal(cell: &[u8], missing: &[String]) -> bool {
-    let may_change = match cell.first() {
-        None => return true,
-        Some(b'0'..=b'9') => !is_plain_integer(cell),
-        Some(b'-' | b'+' | b'.' | b',') => true,
-        Some(b'n' | b'N' | b'<' | b't' | b'T' | b'f' | b'F') => cell.len() <= MAX_WORD_BYTES,
-        Some(_) => false,
-    };
-    !may_change && missing.iter().all(|text| text.as_bytes() != cell)
+pub(super) fn is_normal(cell: &[u8]) -> bool {
+    match cell.first() {
+        Some(b'0'..=b'9') => is_plain_integer(cell),
+        Some(b'-' | b'+' | b'.' | b',') => false,
+        Some(b'n' | b'N' | b'<' | b't' | b'T' | b'f' | b'F') => cell.len() > MAX_WORD_BYTES,
+        _ => true,
+    }
 }
 
-/// Appends the normal form of a cell to `out`. `missing` are further texts for a missing value.
-pub(super) fn normalise(cell: &[u8], missing: &[String], out: &mut Zeroizing<Vec<u8>>) {
+/// Appends the normal form of a cell to `out`.
+pub(super) fn normalise(cell: &[u8], out: &mut Zeroizing<Vec<u8>>) {
     let cell = cell.trim_ascii();
     let Some(&first) = cell.first() else {
         return;
     };
-    if missing.iter().any(|text| text.as_bytes() == cell) {
-        return;
-    }
     let is_changed = match first {
         b'0'..=b'9' | b'-' | b'+' | b'.' | b',' if !is_plain_integer(cell) => {
             number(cell, out) || date(cell, out) || time(cell, out)
@@ -284,7 +279,7 @@ mod tests {
 
     fn normal(cell: &str) -> String {
         let mut out = Zeroizing::new(b"before\0".to_vec());
-        normalise(cell.as_bytes(), &["-9".to_owned()], &mut out);
+        normalise(cell.as_bytes(), &mut out);
         let out = String::from_utf8(out.to_vec()).unwrap();
         out.strip_prefix("before\0").unwrap().to_owned()
     }
@@ -292,7 +287,7 @@ mod tests {
     #[test]
     fn writings_of_a_value_have_one_normal_form() {
         for (expected, writings) in [
-            ("", &["", " ", "NA", "nan", "None", "NULL", "-9"][..]),
+            ("", &["", " ", "NA", "nan", "None", "NULL"][..]),
             ("0", &["0", "-0", "0.0", "00", ",0", "0e5"]),
             (
                 "12",

@@ -35,11 +35,6 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Whether the history identifies any table by its file.
-    pub fn has_files(&self) -> bool {
-        !self.files.is_empty()
-    }
-
     /// Returns the tables with a large overlap with these records.
     pub fn overlaps(&self, records: &Identity) -> BTreeMap<usize, Overlap> {
         let sketch = match records {

@@ -75,7 +75,6 @@ impl Overlap {
 /// Makes the sketch of a table while its records are read, in memory that does not depend on their number.
 pub(super) struct RecordSketcher {
     columns: Vec<usize>,
-    missing: Vec<String>,
     hash: SipHash,
     /// The normal form of a cell that has another form.
     cell: Zeroizing<Vec<u8>>,
@@ -85,13 +84,12 @@ pub(super) struct RecordSketcher {
 }
 
 impl RecordSketcher {
-    /// Begins a table with these columns. `missing` are texts for a missing value.
-    pub fn new(key: &[u8], header: &[String], missing: &[String]) -> Result<Self, Error> {
+    /// Begins a table with these columns.
+    pub fn new(key: &[u8], header: &[String]) -> Result<Self, Error> {
         let columns = columns(header);
         Ok(Self {
             hash: SipHash::new(hash_key(key, header, &columns)?),
             columns,
-            missing: missing.to_vec(),
             cell: Zeroizing::new(Vec::with_capacity(1024)),
             sketch: Sketch::default(),
             end: u64::MAX,
@@ -103,12 +101,12 @@ impl RecordSketcher {
         let mut hash = self.hash;
         for &column in &self.columns {
             let cell = records.bytes(column).trim_ascii();
-            if is_normal(cell, &self.missing) {
+            if is_normal(cell) {
                 hash.add(cell);
                 continue;
             }
             self.cell.clear();
-            normalise(cell, &self.missing, &mut self.cell);
+            normalise(cell, &mut self.cell);
             hash.add(&self.cell);
         }
         self.add_hash(hash.finish());
@@ -141,7 +139,7 @@ impl Sketch {
     pub fn of(key: &[u8], data: &Data, format: &FormatArguments) -> Result<Self, Error> {
         let (text, dialect) = data::dialect_text(data, format)?;
         let mut records = TableRecords::open(&data.name(), &dialect, text)?;
-        let mut sketcher = RecordSketcher::new(key, records.header(), &format.missing)?;
+        let mut sketcher = RecordSketcher::new(key, records.header())?;
         while records.advance()? {
             sketcher.add(&records);
         }

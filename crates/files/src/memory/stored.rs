@@ -2,8 +2,6 @@
 
 use fhaim_dp::Rho;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
 use super::{Unit, Use, UseCost, sketch::Sketch};
 
 /// HMAC-SHA-256 of a file under the key of this machine.
@@ -15,7 +13,7 @@ pub(super) type FileDigest = [u8; 32];
 pub(super) enum Identity {
     /// By a sample of them.
     Records(Sketch),
-    /// By all bytes of their file, or by the text of a table.
+    /// By all bytes of their file, which is no table.
     File(#[serde(with = "fhaim_dp::hex_digest")] FileDigest),
 }
 
@@ -46,10 +44,13 @@ struct FileForm {
 }
 
 /// The version of [`FileForm`].
-const VERSION: u64 = 2;
+const VERSION: u32 = 2;
 
-/// The version in which every use has a [`FileDigest`] in the field `records`, and there are no tables.
-const DIGESTS: u64 = 1;
+/// The field of [`FileForm`] that files of every version have.
+#[derive(Deserialize)]
+struct VersionForm {
+    version: u32,
+}
 
 /// An entry as stored. Epsilon and delta are text, because a JSON number may be read back one unit in the last place
 /// off.
@@ -113,25 +114,19 @@ impl From<Entry> for EntryForm {
 }
 
 impl History {
-    /// Parses the history file, also one of version 1.
+    /// Parses the history file.
     ///
     /// # Errors
     /// A description of the problem.
     pub fn decode(text: &[u8]) -> Result<Self, String> {
-        let damaged = |error: serde_json::Error| {
-            format!("it is damaged, or another version of fhaim wrote it ({error})")
-        };
-        let mut file: Value = serde_json::from_slice(text).map_err(damaged)?;
-        match file.get("version").and_then(Value::as_u64) {
-            Some(DIGESTS) => move_digests(&mut file)?,
-            Some(VERSION) | None => {}
-            Some(other) => {
-                return Err(format!(
-                    "it has version {other}, but this program reads version {VERSION}"
-                ));
-            }
+        let damaged = |error: serde_json::Error| format!("it is damaged ({error})");
+        let VersionForm { version } = serde_json::from_slice(text).map_err(damaged)?;
+        if version != VERSION {
+            return Err(format!(
+                "it has version {version}, but this program reads version {VERSION}"
+            ));
         }
-        let FileForm { tables, uses, .. } = serde_json::from_value(file).map_err(damaged)?;
+        let FileForm { tables, uses, .. } = serde_json::from_slice(text).map_err(damaged)?;
         if uses.iter().any(|entry| entry.table >= tables.len()) {
             return Err("it is damaged: a use has no table".to_owned());
         }
@@ -144,7 +139,7 @@ impl History {
     /// Errors of the serializer.
     pub fn encode(self) -> Result<Vec<u8>, serde_json::Error> {
         let form = FileForm {
-            version: VERSION as u32,
+            version: VERSION,
             tables: self.tables,
             uses: self.uses,
         };
@@ -185,25 +180,4 @@ impl History {
         let tables = kept.iter().filter_map(|&table| self.tables.get(table));
         self.tables = tables.cloned().collect();
     }
-}
-
-/// Moves the digests of a file of version 1 to a list of tables.
-fn move_digests(file: &mut Value) -> Result<(), String> {
-    let damaged = || "it is damaged: a use of version 1 has no digest".to_owned();
-    let uses = file.get_mut("uses").and_then(Value::as_array_mut);
-    let mut tables: Vec<Value> = Vec::new();
-    for entry in uses.ok_or_else(damaged)? {
-        let fields = entry.as_object_mut().ok_or_else(damaged)?;
-        let table = serde_json::json!({ "file": fields.remove("records").ok_or_else(damaged)? });
-        let place = tables.iter().position(|known| *known == table);
-        let place = place.unwrap_or_else(|| {
-            tables.push(table);
-            tables.len() - 1
-        });
-        fields.insert("table".to_owned(), place.into());
-    }
-    let file = file.as_object_mut().ok_or_else(damaged)?;
-    file.insert("tables".to_owned(), tables.into());
-    file.insert("version".to_owned(), VERSION.into());
-    Ok(())
 }

@@ -117,22 +117,6 @@ fn history_round_trips_through_the_file() {
     assert_eq!(compact(history), value.to_string());
 }
 
-/// Version 1 identified a table by the digest of its text.
-#[test]
-fn uses_of_version_1_are_kept() {
-    let digest = "5a".repeat(32);
-    let uses_by_digest = USES.replace(r#""table":0"#, &format!(r#""records":"{digest}""#));
-    let text = format!(r#"{{"version":1,"uses":{uses_by_digest}}}"#);
-    let history = History::decode(text.as_bytes()).unwrap();
-    let expected = History {
-        tables: vec![Identity::File([0x5a; 32])],
-        uses: uses(),
-    };
-    assert_eq!(history, expected);
-    let again = History::decode(compact(history).as_bytes()).unwrap();
-    assert_eq!(again, expected);
-}
-
 #[test]
 fn removed_uses_leave_the_tables_of_the_others() {
     let mut history = History::default();
@@ -159,10 +143,14 @@ fn damaged_file_is_rejected() {
     let text = compact(history);
     assert!(History::decode(text.as_bytes()).is_ok());
     for (old, new, problem) in [
-        (r#""version":2"#, r#""version":3"#, "version 3"),
+        (r#""version":2"#, r#""version":3"#, "it has version 3"),
         (r#","version":2"#, "", "missing field `version`"),
         (r#""table":0"#, r#""table":1"#, "a use has no table"),
-        (r#""version":2"#, r#""version":1"#, "has no digest"),
+        (
+            r#""version":2"#,
+            r#""version":1"#,
+            "it has version 1, but this program reads version 2",
+        ),
         (&"5a".repeat(32), "5a", "it is damaged"),
         (r#""program":"p","#, "", "missing field `program`"),
         (

@@ -5,26 +5,24 @@ use std::io::Read;
 use fhaim_domain::TableRecords;
 use zeroize::Zeroizing;
 
-use super::{KEY_BYTES, sketch::RecordSketcher};
-use crate::{FormatArguments, data::Data, home};
+use super::{Memory, sketch::RecordSketcher};
+use crate::data::Data;
 
 /// Watches the records of a table while they are read, so that [`look_up`](super::look_up) needs no second pass.
-///
-/// It does nothing if there is no history yet.
 pub struct RecordWatch<'a> {
     data: &'a Data,
-    missing: &'a [String],
+    /// The key of the history until the first record.
     key: Option<Zeroizing<Vec<u8>>>,
     sketcher: Option<RecordSketcher>,
 }
 
 impl<'a> RecordWatch<'a> {
-    /// Begins before the first record is read.
-    pub fn new(data: &'a Data, format: &'a FormatArguments) -> Self {
+    /// Begins before the first record is read. If the history cannot be opened, the watch does nothing, and
+    /// [`look_up`](super::look_up) reports the error.
+    pub fn new(data: &'a Data) -> Self {
         Self {
             data,
-            missing: &format.missing,
-            key: existing_key(),
+            key: Memory::open().ok().map(|memory| memory.key),
             sketcher: None,
         }
     }
@@ -32,7 +30,7 @@ impl<'a> RecordWatch<'a> {
     /// Looks at the current record.
     pub fn see<R: Read>(&mut self, records: &TableRecords<R>) {
         if let Some(key) = self.key.take() {
-            self.sketcher = RecordSketcher::new(&key, records.header(), self.missing).ok();
+            self.sketcher = RecordSketcher::new(&key, records.header()).ok();
         }
         if let Some(sketcher) = &mut self.sketcher {
             sketcher.add(records);
@@ -46,11 +44,4 @@ impl<'a> RecordWatch<'a> {
             let _ = self.data.sketch().set(sketcher.finish());
         }
     }
-}
-
-/// Returns the key of the history if there is one.
-fn existing_key() -> Option<Zeroizing<Vec<u8>>> {
-    let path = home::memory().ok()?.join("memory.key");
-    let key = Zeroizing::new(home::read(&path).ok()??);
-    (key.len() == KEY_BYTES).then_some(key)
 }

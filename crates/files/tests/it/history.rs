@@ -135,17 +135,39 @@ fn half_of_the_records_are_reported_and_count_in_full() {
     });
 }
 
-/// Version 1 of the history identified tables by their bytes, as files that are no tables.
 #[test]
-fn table_that_is_known_by_its_bytes_is_recognised() {
-    in_own_process("table_that_is_known_by_its_bytes_is_recognised", || {
-        fs::write("t.csv", table(0..100)).unwrap();
-        let data = Data::from(Path::new("t.csv"));
-        let found = memory::look_up(RecordSource::Bytes(&data), cost(), 1e-9, None, false);
-        found.unwrap().unwrap().remember(&run("t.csv"), cost());
-        let (found, _) = look_up("t.csv", None, false);
-        assert!(matches!(found.err().unwrap(), Error::UsedBefore));
+fn file_that_is_no_table_is_recognised_by_its_bytes() {
+    in_own_process("file_that_is_no_table_is_recognised_by_its_bytes", || {
+        let look_up = |bytes: &[u8]| {
+            fs::write("images", bytes).unwrap();
+            let data = Data::from(Path::new("images"));
+            let records = RecordSource::Bytes(&data);
+            keeping(|| memory::look_up(records, cost(), 1e-9, None, false)).0
+        };
+        let first = look_up(&[1, 2, 3]).unwrap().unwrap();
+        first.remember(&run("images"), cost());
+        assert!(look_up(&[1, 2, 4]).is_ok());
+        let again = look_up(&[1, 2, 3]).err().unwrap();
+        assert!(matches!(again, Error::UsedBefore), "{again}");
     });
+}
+
+/// The uses before such a file are unknown.
+#[test]
+fn history_of_another_version_is_reported_and_does_not_stop_a_run() {
+    in_own_process(
+        "history_of_another_version_is_reported_and_does_not_stop_a_run",
+        || {
+            fs::create_dir_all("history").unwrap();
+            fs::write("history/memory.json", r#"{"version":1,"uses":[]}"#).unwrap();
+            fs::write("t.csv", table(0..100)).unwrap();
+            let (found, remarks) = look_up("t.csv", None, false);
+            assert!(found.unwrap().is_none());
+            let reason = "it has version 1, but this program reads version 2";
+            assert!(remarks.contains(reason), "{remarks}");
+            assert!(remarks.contains("move it away to start a new history"), "{remarks}");
+        },
+    );
 }
 
 #[test]
@@ -195,7 +217,7 @@ fn watched_table_is_not_read_again() {
             dialect: Dialect::default(),
             ..ReadOptions::new("t.csv")
         };
-        let mut watch = RecordWatch::new(&data, &format);
+        let mut watch = RecordWatch::new(&data);
         let text = fs::read("t.csv").unwrap();
         read_csv_watched(schema, &text[..], &options, |records| watch.see(records)).unwrap();
         watch.finish();

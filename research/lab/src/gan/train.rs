@@ -130,18 +130,18 @@ impl<'a> Origin<'a> {
 
     /// Returns the cost of training to the records of each file. Every run splits images among parties at random, so
     /// the party of an image is unknown. Its cost is therefore that of the party that pays most.
-    fn costs<'a>(
-        &'a self,
-        arguments: &'a TrainArguments,
+    fn costs<'s>(
+        &'s self,
+        arguments: &'s TrainArguments,
         kept: &Kept,
-    ) -> Vec<(RecordSource<'a>, UseCost)> {
+    ) -> Vec<(RecordSource<'s>, UseCost)> {
         let protected = arguments.method.protected().unwrap_or(Protected::Record);
         let unit = protected.unit();
         let cost = |epsilon| UseCost::approximate(PROGRAM, unit, epsilon, arguments.delta);
         match self {
             Self::Tables { parts, .. } => {
                 let numbered = parts.iter().enumerate();
-                let party = |(n, part): (usize, &'a Data)| {
+                let party = |(n, part): (usize, &'s Data)| {
                     let records = RecordSource::Table(part, &arguments.reading.format);
                     (records, cost(kept.party_epsilon(n)))
                 };

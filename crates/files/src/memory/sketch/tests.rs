@@ -111,7 +111,7 @@ fn lists_of_cells_differ_if_their_texts_are_the_same() {
 
 /// Makes a sketch of hashes.
 fn sketcher() -> RecordSketcher {
-    RecordSketcher::new(&KEY, &["a".to_owned()], &[]).unwrap()
+    RecordSketcher::new(&KEY, &["a".to_owned()]).unwrap()
 }
 
 #[test]
@@ -481,7 +481,7 @@ fn time_of_a_sketch_is_a_small_part_of_reading() {
         };
         let mut sketcher = None;
         let watch = |records: &TableRecords<_>| {
-            let begin = || RecordSketcher::new(&KEY, records.header(), &[]).unwrap();
+            let begin = || RecordSketcher::new(&KEY, records.header()).unwrap();
             sketcher.get_or_insert_with(begin).add(records);
         };
         fhaim_domain::read_csv_watched(schema.clone(), text, &options, watch).unwrap();
