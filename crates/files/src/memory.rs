@@ -45,7 +45,7 @@ use crate::{
     Error, FormatArguments,
     ask::{ask, can_ask},
     data::Data,
-    home, note,
+    home, note, remarks,
 };
 
 const KEY_BYTES: usize = 32;
@@ -184,7 +184,8 @@ fn agree(yes: bool) -> Result<(), Error> {
     if yes {
         return Ok(());
     }
-    if !can_ask() {
+    // A user who has not seen the remark cannot answer.
+    if !can_ask() || remarks::are_kept() {
         return Err(Error::UsedBefore);
     }
     match ask("Use them again?")? {
@@ -281,7 +282,7 @@ impl Found {
             let uses = history.uses.iter().filter(|entry| !entry.is_of(same));
             let uses = uses.filter_map(|entry| {
                 Some(Earlier {
-                    share: overlaps.get(&entry.table)?.of_these,
+                    share: overlaps.get(&entry.table)?.share(),
                     entry: entry.clone(),
                 })
             });

@@ -328,6 +328,7 @@ class Client:
                 way_out="Use Client.delete_dataset to delete your own dataset.",
             )
         self.crypto.withdraw(shown.id)
+        has_run = False
         for service in reversed(self._computations(shown)):  # the copy first
             try:
                 service.take_back(shown.id, numbers[0])
@@ -335,6 +336,9 @@ class Client:
                 # Nothing was uploaded, or a run has begun, whose releases cannot be taken back.
                 if error.kind not in ("not-found", "conflict"):
                     raise
+                has_run = has_run or error.kind == "conflict"
+        if not has_run:
+            _forget(shown.id)
         return self.standings(shown)
 
     def standings(self, dataset: DatasetId) -> list[Standing]:
@@ -410,6 +414,7 @@ class Client:
         table: native.TableLike,
         *,
         progress: Callable[[int, int], None] | None = None,
+        yes: bool = False,
         options: tuple[str, ...] = (),
         program: str | os.PathLike[str] | None = None,
         state: str | os.PathLike[str] | None = None,
@@ -423,6 +428,7 @@ class Client:
         *,
         epsilon: float,
         progress: Callable[[int, int], None] | None = None,
+        yes: bool = False,
         options: tuple[str, ...] = (),
         program: str | os.PathLike[str] | None = None,
         state: str | os.PathLike[str] | None = None,
@@ -436,6 +442,7 @@ class Client:
         *,
         epsilon: float | None = None,
         progress: Callable[[int, int], None] | None = None,
+        yes: bool = False,
         options: tuple[str, ...] = (),
         program: str | os.PathLike[str] | None = None,
         state: str | os.PathLike[str] | None = None,
@@ -451,10 +458,21 @@ class Client:
         or FHAIM_BIN, or the one on the search path). After an interruption, ``upload(dataset,
         table)`` sends the missing objects: ``state`` is the folder with its record. ``progress`` is
         called from time to time with the number of uploaded objects and the total number.
+
+        If the records were used before from this machine, in any order and file format, a warning
+        reports the total cost, and the call is an `Error` unless ``yes``. To resume an upload of
+        the same dataset needs no ``yes``.
         """
         if epsilon is not None:
-            dataset, table = self._made_for(dataset, table, epsilon, terms), dataset
-        elif terms:
+            made = self._made_for(dataset, table, epsilon, terms)
+            how: dict[str, Any] = {"progress": progress, "yes": yes, "options": options, "program": program, "state": state}
+            try:
+                return self.upload(made, dataset, **how)
+            except Error as error:
+                if error.kind == "used-before":
+                    self.delete_dataset(made)
+                raise
+        if terms:
             raise TypeError(f"{sorted(terms)} are only for a new dataset, which needs an epsilon")
         identifier = _identifier(dataset)
         folder = Path(state) if state is not None else upload.state_folder() / str(identifier)
@@ -476,13 +494,12 @@ class Client:
                         "upload",
                         str(identifier),
                         f"--data={os.fspath(table)}",
-                        # As in this process, a second use of records causes a warning.
-                        *(() if "--yes" in options else ("--yes",)),
+                        *(("--yes",) if yes else ()),
                         *options,
                         meanwhile=lambda: self._tell(identifier, progress),
                     )
             else:
-                self._encrypt(identifier, table, key, folder, progress)
+                self._encrypt(identifier, table, key, folder, progress, yes)
         if state is None:
             shutil.rmtree(folder, ignore_errors=True)
         self._tell(identifier, progress)
@@ -512,6 +529,7 @@ class Client:
         key: str,
         folder: Path,
         progress: Callable[[int, int], None] | None,
+        yes: bool,
     ) -> None:
         """Encrypts in this process."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -531,6 +549,7 @@ class Client:
             witness=self._witness,
             api_key=key,
             folder=str(folder),
+            yes=yes,
             reading=native.reading(),
             tell=tell,
         )
@@ -538,8 +557,10 @@ class Client:
 
     def delete_dataset(self, dataset: DatasetId) -> None:
         """Deletes a dataset everywhere: first its keys, after which nothing of it can be decrypted,
-        then its ciphertexts, then its jobs and results."""
+        then its ciphertexts, then its jobs and results. A dataset whose runs have not begun is
+        removed from the usage history of this machine (with the wheel)."""
         identifier = _identifier(dataset)
+        is_unused = self._is_unused(identifier)
         # If the generation service has forgotten it, all others deleted it before.
         shown = _if_there(lambda: self.generation.show_dataset(identifier))
         both = [self.computation] if shown is None else self._computations(shown)
@@ -550,6 +571,15 @@ class Client:
             except Error as error:
                 if error.kind != "not-found":  # it never reached this service, or an earlier call deleted it
                     raise
+        if is_unused:
+            _forget(identifier)
+
+    def _is_unused(self, dataset: UUID) -> bool:
+        """Returns whether a dataset has a ledger without runs."""
+        try:
+            return not self.ledger(dataset).runs
+        except Error:
+            return False
 
     def ledger(self, dataset: DatasetId) -> DatasetLedger:
         """Returns a dataset's releases and their cost, directly from the crypto service. The ledger
@@ -851,6 +881,12 @@ class _Key:
     def __exit__(self, *_: object) -> None:
         if self._made is not None:
             self._client.delete_api_key(self._made.key)
+
+
+def _forget(dataset: UUID) -> None:
+    """Removes a dataset that released nothing, and cannot, from the usage history of this machine."""
+    if native.is_here():
+        native.call("The dataset is still in the usage history", "forget_dataset", str(dataset))
 
 
 def _identifier(thing: Any) -> UUID:

@@ -1,6 +1,6 @@
 //! Tests of the usage history.
 
-use std::fs;
+use std::{fs, io::Write};
 
 use serde_json::Value;
 
@@ -79,6 +79,104 @@ fn second_run_without_a_terminal_stops_unless_yes_is_given() {
     }
     let output = run("local", &["--yes"]);
     assert!(output.status.success(), "{}", stderr(&output));
+}
+
+/// A table in other forms: the name of each file, and its content.
+fn other_forms(csv: &str) -> Vec<(&'static str, Vec<u8>)> {
+    let (header, rows) = csv.split_once('\n').unwrap();
+    let mut sorted: Vec<&str> = rows.lines().collect();
+    sorted.sort_unstable();
+    let sorted = format!("{header}\n{}\n", sorted.join("\n"));
+    let (_, fewer) = rows.split_once('\n').unwrap();
+    let reordered = csv.lines().map(|row| {
+        let cells: Vec<&str> = row.split(',').rev().collect();
+        cells.join(",") + "\n"
+    });
+    let quoted = csv
+        .lines()
+        .map(|row| format!("\"{}\"\r\n", row.replace(',', "\",\"")));
+    let german = rows.lines().map(|row| {
+        let (number, others) = row.split_once(',').unwrap();
+        format!("{number},0;{}\n", others.replace(',', ";"))
+    });
+    let german: String = german.collect();
+    let utf_16: Vec<u8> = csv.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(csv.as_bytes()).unwrap();
+    vec![
+        ("same.csv", csv.into()),
+        ("sorted.csv", sorted.into()),
+        ("fewer.csv", format!("{header}\n{fewer}").into()),
+        ("semicolons.csv", csv.replace(',', ";").into()),
+        ("tabs.tsv", csv.replace(',', "\t").into()),
+        ("reordered.csv", reordered.collect::<String>().into()),
+        ("quoted.csv", quoted.collect::<String>().into()),
+        ("mark.csv", format!("\u{feff}{csv}").into()),
+        (
+            "german.csv",
+            format!("{}\n{german}", header.replace(',', ";")).into(),
+        ),
+        ("utf-16.csv", [&[0xff, 0xfe], &utf_16[..]].concat()),
+        ("gzip.csv.gz", gzip.finish().unwrap()),
+    ]
+}
+
+/// Without a terminal, a run over the same records stops in every form of the table, and keeps existing outputs.
+#[test]
+fn same_records_in_another_form_stop_a_script() {
+    let folder = folder(table(200), SCHEMA);
+    let local = |data: &str, more: &[&str]| {
+        let files = [
+            "local",
+            "--data",
+            data,
+            "--schema",
+            "t.schema.json",
+            "--out",
+            "out.csv",
+        ];
+        let arguments = [&files[..], &["--epsilon", "1", "--quiet"], more].concat();
+        fhaim(folder.path(), &arguments)
+    };
+    let first = local("t.csv", &[]);
+    assert!(first.status.success(), "{}", stderr(&first));
+    let written = fs::read(folder.path().join("out.csv")).unwrap();
+    for (name, content) in other_forms(&table(200)) {
+        fs::write(folder.path().join(name), content).unwrap();
+        let stopped = local(name, &[]);
+        let told = stderr(&stopped);
+        assert_eq!(stopped.status.code(), Some(2), "{name}: {told}");
+        assert!(
+            told.contains("these records were used before"),
+            "{name}: {told}"
+        );
+        assert_eq!(
+            fs::read(folder.path().join("out.csv")).unwrap(),
+            written,
+            "{name}"
+        );
+    }
+}
+
+/// Records with other columns are other records.
+#[test]
+fn table_with_another_column_is_not_recognised() {
+    let folder = folder(table(200), SCHEMA);
+    let first = fhaim(
+        folder.path(),
+        &first_use("local", &["--epsilon", "1", "--quiet"]),
+    );
+    assert!(first.status.success(), "{}", stderr(&first));
+    let csv = fs::read_to_string(folder.path().join("t.csv")).unwrap();
+    let wider: String = csv.lines().map(|row| format!("{row},z\n")).collect();
+    fs::write(folder.path().join("t.csv"), wider).unwrap();
+    let more = ["--epsilon", "1", "--quiet", "--ignore-columns", "--json"];
+    let output = fhaim(folder.path(), &first_use("local", &more));
+    let told = stderr(&output);
+    assert!(
+        output.status.success() && !told.contains("used before"),
+        "{told}"
+    );
 }
 
 /// Without the key, the history does not reveal which records were used. Only its owner can read it.

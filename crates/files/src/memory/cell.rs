@@ -23,21 +23,14 @@ const MAX_INTEGER_DIGITS: i64 = 40;
 /// The largest exponent of ten that a text may have.
 const MAX_EXPONENT_DIGITS: usize = 4;
 
-/// Length of the longest word with another normal form.
+/// Length of the longest of the words below.
 const MAX_WORD_BYTES: usize = 5;
 
 /// Words for a missing value, in lower case.
 const MISSING: [&str; 7] = ["na", "n/a", "nan", "nat", "null", "none", "<na>"];
 
-/// Whether a cell without blanks around it certainly is its own normal form.
-pub(super) fn is_normal(cell: &[u8]) -> bool {
-    match cell.first() {
-        Some(b'0'..=b'9') => is_plain_integer(cell),
-        Some(b'-' | b'+' | b'.' | b',') => false,
-        Some(b'n' | b'N' | b'<' | b't' | b'T' | b'f' | b'F') => cell.len() > MAX_WORD_BYTES,
-        _ => true,
-    }
-}
+/// Words for the two values of a flag, in lower case.
+const TRUTH: [&str; 2] = ["true", "false"];
 
 /// Appends the normal form of a cell to `out`.
 pub(super) fn normalise(cell: &[u8], out: &mut Zeroizing<Vec<u8>>) {
@@ -50,7 +43,7 @@ pub(super) fn normalise(cell: &[u8], out: &mut Zeroizing<Vec<u8>>) {
             number(cell, out) || date(cell, out) || time(cell, out)
         }
         b'n' | b'N' | b'<' => is_word(cell, &MISSING),
-        b't' | b'T' | b'f' | b'F' if is_word(cell, &["true", "false"]) => {
+        b't' | b'T' | b'f' | b'F' if is_word(cell, &TRUTH) => {
             out.extend(cell.iter().map(u8::to_ascii_lowercase));
             true
         }
@@ -62,9 +55,8 @@ pub(super) fn normalise(cell: &[u8], out: &mut Zeroizing<Vec<u8>>) {
 }
 
 fn is_word(cell: &[u8], words: &[&str]) -> bool {
-    words
-        .iter()
-        .any(|word| cell.eq_ignore_ascii_case(word.as_bytes()))
+    cell.len() <= MAX_WORD_BYTES
+        && (words.iter()).any(|word| cell.eq_ignore_ascii_case(word.as_bytes()))
 }
 
 /// Whether a text is an integer in normal form.

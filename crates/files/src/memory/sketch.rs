@@ -1,6 +1,6 @@
 //! Recognises the records of a table in other tables, from a small sample of keyed hashes.
 //!
-//! A record's hash is SipHash-2-4 (Aumasson and Bernstein 2012), a pseudorandom function, of its cells in normal form
+//! A record's hash is SipHash-1-3 (Aumasson and Bernstein 2012), a pseudorandom function, of its cells in normal form
 //! (`cell.rs`). The order of rows and columns, the delimiter and the file format do not change it. Its key depends on
 //! this machine's key and on the names of the columns. A sketch has the distinct records with the smallest hashes, each
 //! with the number of times that the table has it: a uniform sample of the distinct records, and the same records in
@@ -18,6 +18,11 @@
 //!   matches is at most the maximum over L of (sum of P(m)^2 over m >= 1) / (1 - P(0)) = 0.276. By Chernoff's bound, the
 //!   probability of an overlap of 0.45 among k records is at most e^(-0.0688 k) at the same size, and e^(-0.0141 k) at
 //!   any size: e^-140 and e^-28 for k = [`SKETCHED`]. If records have a column that hardly repeats, no record matches.
+//! - **Few distinct records.** A record that a table has m times is equally often in an independent table with
+//!   probability at most 1 / (3 sqrt(m)), on average over records of one rate. From these probabilities and the number
+//!   of records, Chernoff's bound must show that a match by chance has a probability of at most [`MAX_CHANCE`]. With
+//!   fewer than 180 records that occur once, this needs a larger overlap: 56% of 50, 69% of 20, all of 5. Tables whose
+//!   records are all equally often in the other one are recognised in any case.
 //!
 //! A part of a table whose records occur many times each cannot be told from other records of the same population: the
 //! number of times differs for most of them. Tables with other columns have no hashes in common.
@@ -29,19 +34,26 @@ use fhaim_domain::TableRecords;
 use hmac::{Hmac, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
+use siphasher::sip::SipHasher13;
 use zeroize::Zeroizing;
 
-use super::cell::{is_normal, normalise};
+use super::cell::normalise;
 use crate::{Error, FormatArguments, data, data::Data};
 
 /// Number of distinct records in a sketch, at most.
 pub(super) const SKETCHED: usize = 2048;
 
-/// From this overlap on, records count as used before.
+/// Smallest overlap from which on records count as used before.
 pub(super) const LARGE_OVERLAP: f64 = 0.45;
+
+/// Largest probability that an overlap counts although the tables are independent, for the records of one table.
+const MAX_CHANCE: f64 = 0.005;
 
 /// Names of a first column that numbers the rows, in lower case. Sorted rows have other numbers.
 const ROW_NUMBERS: [&str; 3] = ["index", "row", "unnamed: 0"];
+
+/// Ends a cell. This byte does not occur in UTF-8.
+const CELL_END: u8 = 0xff;
 
 /// A sample of a table's records: the number of times that the table has each of them, by their hashes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,34 +62,95 @@ pub(crate) struct Sketch {
     records: BTreeMap<u64, u64>,
 }
 
-/// Shares of the records of two tables that match.
+/// The matching records of two tables, as far as both sketches are complete.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Overlap {
-    /// Share of the records of the table that is looked up.
-    pub of_these: f64,
-    /// Share of the records of the earlier table.
-    pub of_earlier: f64,
+    matching: usize,
+    /// The records of the table that is looked up.
+    these: Compared,
+    /// The records of the earlier table.
+    earlier: Compared,
+}
+
+/// The distinct records of a table that are compared with those of another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Compared {
+    records: usize,
+    /// Bound on the expected number of them that match in an independent table.
+    by_chance: f64,
 }
 
 impl Overlap {
-    /// All records of two equal tables.
+    /// One record of two equal tables.
     pub const WHOLE: Self = Self {
-        of_these: 1.0,
-        of_earlier: 1.0,
+        matching: 1,
+        these: Compared::ONE,
+        earlier: Compared::ONE,
     };
+
+    /// Returns the share of the records of the table that is looked up.
+    pub fn share(self) -> f64 {
+        self.these.share(self.matching)
+    }
 
     /// Whether enough records match for the costs of both uses to add up.
     pub fn is_large(self) -> bool {
-        self.of_these.max(self.of_earlier) >= LARGE_OVERLAP
+        let Self {
+            matching,
+            these,
+            earlier,
+        } = self;
+        let are_equal = matching == these.records && matching == earlier.records;
+        matching > 0 && (are_equal || these.is_used(matching) || earlier.is_used(matching))
     }
+}
+
+impl Compared {
+    const ONE: Self = Self {
+        records: 1,
+        by_chance: 1.0,
+    };
+
+    /// Counts the records of a sketch up to a hash.
+    fn up_to(end: u64, sketch: &Sketch) -> Self {
+        let times = sketch.records.range(..=end).map(|(_, &times)| times);
+        Self {
+            records: times.clone().count(),
+            by_chance: times.map(chance).sum(),
+        }
+    }
+
+    fn share(self, matching: usize) -> f64 {
+        matching as f64 / self.records.max(1) as f64
+    }
+
+    /// Whether a large share of the records matches, and more than by chance (Chernoff's bound).
+    fn is_used(self, matching: usize) -> bool {
+        let (share, by_chance) = (self.share(matching), self.by_chance / self.records as f64);
+        let exponent = self.records as f64 * divergence(share, by_chance);
+        share >= LARGE_OVERLAP && share > by_chance && exponent >= -MAX_CHANCE.ln()
+    }
+}
+
+/// Returns a bound on the probability that a record that a table has this often is equally often in an independent
+/// table of the same size.
+fn chance(times: u64) -> f64 {
+    1.0 / (3.0 * (times as f64).sqrt())
+}
+
+/// Relative entropy of two events with probabilities `p` and `q`, in nats.
+fn divergence(p: f64, q: f64) -> f64 {
+    let part = |p: f64, q: f64| if p > 0.0 { p * (p / q).ln() } else { 0.0 };
+    part(p, q) + part(1.0 - p, 1.0 - q)
 }
 
 /// Makes the sketch of a table while its records are read, in memory that does not depend on their number.
 pub(super) struct RecordSketcher {
     columns: Vec<usize>,
-    hash: SipHash,
-    /// The normal form of a cell that has another form.
-    cell: Zeroizing<Vec<u8>>,
+    /// The hash of nothing, under the key of the columns.
+    hasher: SipHasher13,
+    /// The cells of the current record in normal form.
+    record: Zeroizing<Vec<u8>>,
     sketch: Sketch,
     /// The hash up to which the sketch has all records.
     end: u64,
@@ -88,9 +161,9 @@ impl RecordSketcher {
     pub fn new(key: &[u8], header: &[String]) -> Result<Self, Error> {
         let columns = columns(header);
         Ok(Self {
-            hash: SipHash::new(hash_key(key, header, &columns)?),
+            hasher: SipHasher13::new_with_key(&hash_key(key, header, &columns)?),
             columns,
-            cell: Zeroizing::new(Vec::with_capacity(1024)),
+            record: Zeroizing::new(Vec::with_capacity(1024)),
             sketch: Sketch::default(),
             end: u64::MAX,
         })
@@ -98,18 +171,12 @@ impl RecordSketcher {
 
     /// Adds the current record of the table.
     pub fn add<R: Read>(&mut self, records: &TableRecords<R>) {
-        let mut hash = self.hash;
+        self.record.clear();
         for &column in &self.columns {
-            let cell = records.bytes(column).trim_ascii();
-            if is_normal(cell) {
-                hash.add(cell);
-                continue;
-            }
-            self.cell.clear();
-            normalise(cell, &mut self.cell);
-            hash.add(&self.cell);
+            normalise(records.bytes(column), &mut self.record);
+            self.record.push(CELL_END);
         }
-        self.add_hash(hash.finish());
+        self.add_hash(self.hasher.hash(&self.record));
     }
 
     /// Adds a record by its hash. Its number of times is exact: a record of the final sample is in every earlier one.
@@ -163,14 +230,10 @@ impl Sketch {
     pub(super) fn overlap(&self, earlier: &Self) -> Overlap {
         let end = self.complete_to().min(earlier.complete_to());
         let matches = |(hash, times): &(&u64, &u64)| earlier.records.get(hash) == Some(times);
-        let matching = self.records.range(..=end).filter(matches).count();
-        let share = |records: &BTreeMap<u64, u64>| match records.range(..=end).count() {
-            0 => 0.0,
-            all => matching as f64 / all as f64,
-        };
         Overlap {
-            of_these: share(&self.records),
-            of_earlier: share(&earlier.records),
+            matching: self.records.range(..=end).filter(matches).count(),
+            these: Compared::up_to(end, self),
+            earlier: Compared::up_to(end, earlier),
         }
     }
 }
@@ -188,104 +251,16 @@ fn columns(header: &[String]) -> Vec<usize> {
 }
 
 /// Derives the key of the hashes of tables with these columns.
-fn hash_key(key: &[u8], header: &[String], columns: &[usize]) -> Result<[u64; 2], Error> {
+fn hash_key(key: &[u8], header: &[String], columns: &[usize]) -> Result<[u8; 16], Error> {
     // This cannot fail: HMAC accepts keys of any length.
     let mut mac = Hmac::<Sha256>::new_from_slice(key).map_err(|_| Error::NoRandomness)?;
     mac.update(b"records\0");
     for name in columns.iter().filter_map(|&column| header.get(column)) {
         mac.update(name.as_bytes());
-        mac.update(&[0]);
+        mac.update(&[CELL_END]);
     }
     let digest: [u8; 32] = mac.finalize().into_bytes().into();
-    let [first, second, ..] = digest.as_chunks::<8>().0 else {
-        return Err(Error::NoRandomness);
-    };
-    Ok([u64::from_le_bytes(*first), u64::from_le_bytes(*second)])
-}
-
-/// The first of eight bytes that end a cell. These bytes do not occur in UTF-8.
-const FIRST_END: u64 = 0xf8;
-
-/// SipHash-2-4 of a record, cell by cell.
-#[derive(Clone, Copy)]
-struct SipHash {
-    state: [u64; 4],
-    /// Number of words.
-    words: u64,
-}
-
-impl SipHash {
-    fn new([first, second]: [u64; 2]) -> Self {
-        Self {
-            state: [
-                first ^ 0x736f_6d65_7073_6575,
-                second ^ 0x646f_7261_6e64_6f6d,
-                first ^ 0x6c79_6765_6e65_7261,
-                second ^ 0x7465_6462_7974_6573,
-            ],
-            words: 0,
-        }
-    }
-
-    /// Adds a cell as words of eight bytes. The last word has up to seven bytes of the cell and their number, so that no
-    /// two lists of cells have the same words.
-    #[inline]
-    fn add(&mut self, cell: &[u8]) {
-        let (words, rest) = cell.as_chunks::<8>();
-        for word in words {
-            self.word(u64::from_le_bytes(*word));
-        }
-        self.word(short(rest) | (FIRST_END + rest.len() as u64) << 56);
-    }
-
-    #[inline]
-    fn word(&mut self, word: u64) {
-        self.state[3] ^= word;
-        self.round();
-        self.round();
-        self.state[0] ^= word;
-        self.words += 1;
-    }
-
-    #[inline]
-    fn round(&mut self) {
-        let [a, b, c, d] = &mut self.state;
-        *a = a.wrapping_add(*b);
-        *c = c.wrapping_add(*d);
-        *b = b.rotate_left(13) ^ *a;
-        *d = d.rotate_left(16) ^ *c;
-        *a = a.rotate_left(32);
-        *c = c.wrapping_add(*b);
-        *a = a.wrapping_add(*d);
-        *b = b.rotate_left(17) ^ *c;
-        *d = d.rotate_left(21) ^ *a;
-        *c = c.rotate_left(32);
-    }
-
-    fn finish(mut self) -> u64 {
-        // The last word of the standard has the length of the text in bytes, modulo 256.
-        self.word(self.words << 3 << 56);
-        self.state[2] ^= 0xff;
-        (0..4).for_each(|_| self.round());
-        self.state.iter().fold(0, |sum, word| sum ^ word)
-    }
-}
-
-/// Returns up to seven bytes as a number, the first byte last. Overlapping parts are faster than single bytes.
-#[inline]
-fn short(bytes: &[u8]) -> u64 {
-    let end = 8 * bytes.len() as u32;
-    let (first, last) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>());
-    if let (Some(first), Some(last)) = (first, last) {
-        let [first, last] = [first, last].map(|part| u64::from(u32::from_le_bytes(*part)));
-        return first | last << (end - 32);
-    }
-    let (first, last) = (bytes.first_chunk::<2>(), bytes.last_chunk::<2>());
-    if let (Some(first), Some(last)) = (first, last) {
-        let [first, last] = [first, last].map(|part| u64::from(u16::from_le_bytes(*part)));
-        return first | last << (end - 16);
-    }
-    bytes.first().map_or(0, |byte| u64::from(*byte))
+    digest.first_chunk().copied().ok_or(Error::NoRandomness)
 }
 
 /// A sketch as stored.

@@ -1,8 +1,8 @@
 //! The file of the usage history.
 
+use super::{Unit, Use, UseCost, sketch::Sketch};
 use fhaim_dp::Rho;
 use serde::{Deserialize, Serialize};
-use super::{Unit, Use, UseCost, sketch::Sketch};
 
 /// HMAC-SHA-256 of a file under the key of this machine.
 pub(super) type FileDigest = [u8; 32];

@@ -165,7 +165,10 @@ fn history_of_another_version_is_reported_and_does_not_stop_a_run() {
             assert!(found.unwrap().is_none());
             let reason = "it has version 1, but this program reads version 2";
             assert!(remarks.contains(reason), "{remarks}");
-            assert!(remarks.contains("move it away to start a new history"), "{remarks}");
+            assert!(
+                remarks.contains("move it away to start a new history"),
+                "{remarks}"
+            );
         },
     );
 }

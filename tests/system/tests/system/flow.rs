@@ -57,7 +57,9 @@ fn whole(services: &Services) {
         "--epsilon",
         "1",
     ];
-    let files = ["--out", "own.csv", "--ledger", "own.json", "--seed", "5", "--yes"];
+    let files = [
+        "--out", "own.csv", "--ledger", "own.json", "--seed", "5", "--yes",
+    ];
     let model = ["--model-out", "own.model"];
     services.run("ana", &[&["run"], &data[..], &files[..], &model].concat());
     let own = read_json(&services.folder.path().join("own.json"));
@@ -136,7 +138,10 @@ fn published_tables_are_synthesized_on_postgres_and_s3() {
         let dataset = services.run("ana", &[&["dataset", "create"], &create[..]].concat());
         let dataset = dataset.trim();
         let started = Instant::now();
-        services.run("ana", &["dataset", "upload", dataset, "--data", &csv, "--yes"]);
+        services.run(
+            "ana",
+            &["dataset", "upload", dataset, "--data", &csv, "--yes"],
+        );
         let uploaded = started.elapsed().as_secs_f64();
         let job = services.run("ana", &["job", "run", dataset, "--watch"]);
         let ran = started.elapsed().as_secs_f64() - uploaded;
@@ -209,7 +214,10 @@ fn interrupted_upload_is_resumed() {
         services.launch(1);
         services.wait_until_ready();
     }
-    let uploaded = services.command("ana", &["dataset", "upload", &id, "--data", "t.csv", "--yes"]);
+    let uploaded = services.command(
+        "ana",
+        &["dataset", "upload", &id, "--data", "t.csv", "--yes"],
+    );
     let told = String::from_utf8_lossy(&uploaded.stderr);
     assert!(
         uploaded.status.success() || told.contains("uploaded already"),

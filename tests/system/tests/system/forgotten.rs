@@ -24,7 +24,10 @@ fn released(services: &mut Services) -> (String, std::path::PathBuf) {
     let dataset = services.create("ana", &["--runs", "2"]);
     let copies = services.folder.path().join("copies");
     back_up(services, &copies);
-    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"],
+    );
     let job = begin(services, &dataset).unwrap();
     assert!(watch(services, &job));
     (dataset, copies)
@@ -90,7 +93,10 @@ fn receipt_of_a_lost_ledger_freezes_the_dataset() {
     let (dataset, copies) = released(&mut services);
     restore(&mut services, &[GENERATION, CRYPTO], &copies);
     forget_receipts(&services);
-    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"],
+    );
     let job = begin(&services, &dataset).unwrap();
     assert!(!watch(&services, &job));
     let words = job_error(&services, &job);

@@ -10,7 +10,10 @@ fn owner_renames_dataset_and_notes_job() {
     services.sign_up("ana");
     services.sign_up("ben");
     let dataset = services.create("ana", &["--runs", "2"]);
-    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"],
+    );
     services.run("ana", &["dataset", "rename", &dataset, "Admissions 2026"]);
     let shown = services.json("ana", &["dataset", "show", &dataset]);
     assert_eq!(shown["name"], "Admissions 2026");

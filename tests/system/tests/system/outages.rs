@@ -16,7 +16,10 @@ const OUTAGE: Duration = Duration::from_secs(6);
 
 fn begin(services: &Services) -> String {
     let dataset = services.create("ana", &[]);
-    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"],
+    );
     dataset
 }
 

@@ -63,7 +63,10 @@ fn second_dataset_over_the_same_records_shows_the_total_cost() {
     let output = services.command("ana", &create(&[]));
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(told.contains("to use them again without a question, add --yes"), "{told}");
+    assert!(
+        told.contains("to use them again without a question, add --yes"),
+        "{told}"
+    );
     let (second, told) = quiet(&create(&["--yes"]));
     assert!(told.contains(&format!("dataset {first} at http")), "{told}");
     // The notice ends with the epsilon and delta of all uses, including this one.
@@ -118,7 +121,10 @@ fn run_asks_before_it_spends() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.create("ana", &["--runs", "2"]);
-    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"],
+    );
     let jobs = || {
         let jobs = services.json("ana", &["job", "list", &dataset]);
         jobs.as_array().unwrap().len()

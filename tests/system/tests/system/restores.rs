@@ -49,7 +49,10 @@ pub fn restore(services: &mut Services, set: &[usize], from: &Path) {
 
 fn dataset(services: &Services) -> String {
     let id = services.create("ana", &["--runs", "2"]);
-    services.run("ana", &["dataset", "upload", &id, "--data", "t.csv", "--yes"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &id, "--data", "t.csv", "--yes"],
+    );
     id
 }
 
@@ -249,7 +252,10 @@ fn job_forgotten_by_a_restored_service_is_named_and_continues() {
     let mut services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.create("ana", &[]);
-    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"],
+    );
     let copies = services.folder.path().join("copies");
     back_up(&mut services, &copies);
     let forgotten = begin(&services, &dataset).unwrap();

@@ -117,7 +117,8 @@ fn keys_and_jobs_survive_kills_of_key_services() {
     for (round, victim) in [2, KEYSHARE, KEYSHARE + 1].into_iter().enumerate() {
         let dataset = services.create("ana", &["--keys", "3"]);
         let upload = [
-            "dataset", "upload", &dataset, "--data", "t.csv", "--seed", "5", "--yes"];
+            "dataset", "upload", &dataset, "--data", "t.csv", "--seed", "5", "--yes",
+        ];
         let disturbed = |arguments: &[&str]| {
             std::thread::scope(|scope| {
                 let working = scope.spawn(|| services.command("ana", arguments));

@@ -170,7 +170,10 @@ fn dataset_identifier_of_another_account_cannot_be_registered() {
     let said = runtime.block_on(async { asked.send().await.unwrap().json::<Value>().await });
     let said = said.unwrap();
     assert_eq!(take(2, said["voucher"].as_str()), 403);
-    services.run("ana", &["dataset", "upload", &id, "--data", "t.csv", "--yes"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &id, "--data", "t.csv", "--yes"],
+    );
     let usage = services.json("ana", &["account", "usage"]);
     let used = |service: usize, limit: usize| usage[NAMES[service]][limit]["used"].as_u64();
     assert_eq!((used(0, 0), used(2, 0)), (Some(1), Some(1)));

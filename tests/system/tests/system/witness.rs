@@ -129,7 +129,7 @@ fn jobs_survive_kills_of_the_second_service_and_a_lost_digest() {
     services.sign_up("ana");
     let dataset = services.create("ana", &["--witness"]);
     let upload = [
-        "dataset", "upload", &dataset, "--data", "t.csv", "--seed", "5", "--yes"
+        "dataset", "upload", &dataset, "--data", "t.csv", "--seed", "5", "--yes",
     ];
     std::thread::scope(|scope| {
         let uploading = scope.spawn(|| services.run("ana", &upload));
