@@ -154,7 +154,8 @@ def run(client: fhaim.Client, dataset: Dataset) -> Job:
         f"of {ledger.budget.rho:.6f}",
         len(ledger.runs[0].entries) == len(releases) and ledger.spent.rho <= ledger.budget.rho,
     )
-    refused("a second run of a budget for one", "budget-spent", lambda: client.run(dataset))
+    refused("a second run", "used-before", lambda: client.run(dataset))
+    refused("a second run of a budget for one", "budget-spent", lambda: client.run(dataset, yes=True))
     return job
 
 

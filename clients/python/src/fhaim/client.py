@@ -344,7 +344,9 @@ class Client:
     def standings(self, dataset: DatasetId) -> list[Standing]:
         """Returns the status of each holder of a dataset, in the roster's order, or an empty list
         if there is one holder. A run can begin once all are ``ready``."""
-        shown = self.dataset(dataset)
+        return self._standings(self.dataset(dataset))
+
+    def _standings(self, shown: Dataset) -> list[Standing]:
         if shown.terms.roster is None:
             return []
         keys = _if_there(lambda: self.crypto.show(shown.id))
@@ -465,9 +467,16 @@ class Client:
         """
         if epsilon is not None:
             made = self._made_for(dataset, table, epsilon, terms)
-            how: dict[str, Any] = {"progress": progress, "yes": yes, "options": options, "program": program, "state": state}
             try:
-                return self.upload(made, dataset, **how)
+                return self.upload(
+                    made,
+                    dataset,
+                    progress=progress,
+                    yes=yes,
+                    options=options,
+                    program=program,
+                    state=state,
+                )
             except Error as error:
                 if error.kind == "used-before":
                     self.delete_dataset(made)
@@ -612,6 +621,7 @@ class Client:
         *,
         job: UUID | str | None = None,
         confirm: Callable[[Spending], bool] | None = None,
+        yes: bool = False,
     ) -> Run:
         """Starts a run, on one share of the dataset's budget.
 
@@ -620,12 +630,21 @@ class Client:
         means that the crypto service was set back, and one of kind ``not-agreed`` that one of
         several holders has not signed or has withdrawn; then nothing is started. ``confirm`` is
         called with the cost of the run and the remaining budget before anything is spent; if it
-        returns false, the `Error` has kind ``not-confirmed``.
+        returns false, the `Error` has kind ``not-confirmed``. Without ``confirm`` and ``job``, a run
+        after the dataset's first one is an `Error` of kind ``used-before`` unless ``yes``.
         """
         identifier, new = _identifier(dataset), _new(job)
-        parties.must_agree(self.standings(identifier))
+        shown = self.dataset(identifier)
+        parties.must_agree(self._standings(shown))
         if confirm is not None and not confirm(self._spending(identifier, new)):
             raise Error("not-confirmed", "Nothing was started")
+        if confirm is None and job is None and not yes and shown.runs_left < shown.terms.runs:
+            raise Error(
+                "used-before",
+                "Nothing was started",
+                "these records were used before",
+                way_out="To use them again, add yes=True.",
+            )
         # The other services check the crypto service against the receipt, as this program just did.
         body = NewJob(receipt=self._receipt(identifier))
         try:

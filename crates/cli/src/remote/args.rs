@@ -468,7 +468,8 @@ pub struct JobRunArguments {
     /// new identifier]
     #[arg(long, value_name = "ID")]
     pub job: Option<Uuid>,
-    /// Do not ask for confirmation
+    /// Start the run without a question, also if the dataset had a run before. Without a terminal, this is needed
+    /// from the second run on
     #[arg(long)]
     pub yes: bool,
     /// Show the job's progress until it ends

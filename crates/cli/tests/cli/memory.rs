@@ -2,6 +2,11 @@
 
 use std::{fs, io::Write};
 
+use parquet::{
+    data_type::{ByteArray, ByteArrayType, Int32Type},
+    file::writer::SerializedFileWriter,
+    schema::parser::parse_message_type,
+};
 use serde_json::Value;
 
 use crate::{CONFIG, SCHEMA, fhaim, first_use, folder, generate, stderr, table};
@@ -81,6 +86,35 @@ fn second_run_without_a_terminal_stops_unless_yes_is_given() {
     assert!(output.status.success(), "{}", stderr(&output));
 }
 
+/// Returns the rows of a table as Parquet.
+fn parquet(rows: &str) -> Vec<u8> {
+    let schema =
+        "message t {required int32 x; required binary c (UTF8); required binary y (UTF8);}";
+    let schema = parse_message_type(schema).unwrap().into();
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Default::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    for column in 0..3 {
+        let cells = rows.lines().map(|row| row.split(',').nth(column).unwrap());
+        let mut of_group = group.next_column().unwrap().unwrap();
+        if column == 0 {
+            let numbers: Vec<i32> = cells.map(|cell| cell.parse().unwrap()).collect();
+            of_group
+                .typed::<Int32Type>()
+                .write_batch(&numbers, None, None)
+                .unwrap();
+        } else {
+            let texts: Vec<ByteArray> = cells.map(ByteArray::from).collect();
+            of_group
+                .typed::<ByteArrayType>()
+                .write_batch(&texts, None, None)
+                .unwrap();
+        }
+        of_group.close().unwrap();
+    }
+    group.close().unwrap();
+    writer.into_inner().unwrap()
+}
+
 /// A table in other forms: the name of each file, and its content.
 fn other_forms(csv: &str) -> Vec<(&'static str, Vec<u8>)> {
     let (header, rows) = csv.split_once('\n').unwrap();
@@ -95,11 +129,6 @@ fn other_forms(csv: &str) -> Vec<(&'static str, Vec<u8>)> {
     let quoted = csv
         .lines()
         .map(|row| format!("\"{}\"\r\n", row.replace(',', "\",\"")));
-    let german = rows.lines().map(|row| {
-        let (number, others) = row.split_once(',').unwrap();
-        format!("{number},0;{}\n", others.replace(',', ";"))
-    });
-    let german: String = german.collect();
     let utf_16: Vec<u8> = csv.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(csv.as_bytes()).unwrap();
@@ -112,12 +141,9 @@ fn other_forms(csv: &str) -> Vec<(&'static str, Vec<u8>)> {
         ("reordered.csv", reordered.collect::<String>().into()),
         ("quoted.csv", quoted.collect::<String>().into()),
         ("mark.csv", format!("\u{feff}{csv}").into()),
-        (
-            "german.csv",
-            format!("{}\n{german}", header.replace(',', ";")).into(),
-        ),
         ("utf-16.csv", [&[0xff, 0xfe], &utf_16[..]].concat()),
         ("gzip.csv.gz", gzip.finish().unwrap()),
+        ("table.parquet", parquet(rows)),
     ]
 }
 
@@ -156,6 +182,26 @@ fn same_records_in_another_form_stop_a_script() {
             "{name}"
         );
     }
+}
+
+/// Numbers with decimal commas are the same numbers.
+#[test]
+fn same_records_with_decimal_commas_stop_a_script() {
+    let folder = folder(table(200), SCHEMA);
+    let epsilon = ["--epsilon", "1", "--quiet"];
+    let first = fhaim(folder.path(), &first_use("local", &epsilon));
+    assert!(first.status.success(), "{}", stderr(&first));
+    let csv = table(200).replace(',', ";");
+    let with_comma = |row: &str| row.replacen(';', ",0;", 1) + "\n";
+    let (header, rows) = csv.split_once('\n').unwrap();
+    let rows: String = rows.lines().map(with_comma).collect();
+    fs::write(folder.path().join("t.csv"), format!("{header}\n{rows}")).unwrap();
+    let schema = SCHEMA.replace(r#""bins": 5"#, r#""bins": 5, "decimal_comma": true"#);
+    fs::write(folder.path().join("t.schema.json"), schema).unwrap();
+    let stopped = fhaim(folder.path(), &first_use("local", &epsilon));
+    let told = stderr(&stopped);
+    assert_eq!(stopped.status.code(), Some(2), "{told}");
+    assert!(told.contains("these records were used before"), "{told}");
 }
 
 /// Records with other columns are other records.

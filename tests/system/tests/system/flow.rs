@@ -42,7 +42,7 @@ pub fn released(services: &Services, user: &str, job: &str) -> Vec<Vec<i64>> {
 fn whole(services: &Services) {
     services.sign_up("ana");
     let dataset = services.dataset("ana", &[]);
-    let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let job = services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     let job = job.lines().next().unwrap().to_owned();
     services.run("ana", &["download", &job, "--out", "synthetic.csv"]);
     let synthetic = fs::read_to_string(services.folder.path().join("synthetic.csv")).unwrap();
@@ -77,7 +77,7 @@ fn whole(services: &Services) {
     assert!(ledger["spent"]["rho"].as_f64().unwrap() <= ledger["budget"]["rho"].as_f64().unwrap());
 
     // The budget allows only one run.
-    let again = services.command("ana", &["job", "run", &dataset, "--watch"]);
+    let again = services.command("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     assert!(!again.status.success());
     let told = String::from_utf8_lossy(&again.stderr).to_lowercase();
     assert!(told.contains("budget"), "{told}");
@@ -143,7 +143,7 @@ fn published_tables_are_synthesized_on_postgres_and_s3() {
             &["dataset", "upload", dataset, "--data", &csv, "--yes"],
         );
         let uploaded = started.elapsed().as_secs_f64();
-        let job = services.run("ana", &["job", "run", dataset, "--watch"]);
+        let job = services.run("ana", &["job", "run", dataset, "--yes", "--watch"]);
         let ran = started.elapsed().as_secs_f64() - uploaded;
         eprintln!("{table}: upload {uploaded:.1} s, job {ran:.1} s\n{job}");
         let job = job.lines().next().unwrap();
@@ -167,7 +167,7 @@ fn concurrent_jobs_share_the_budget_exactly() {
     let dataset = services.dataset("ana", &["--runs", "2"]);
     let started: Vec<Option<String>> = std::thread::scope(|scope| {
         let start = || {
-            let output = services.command("ana", &["job", "run", &dataset, "--json"]);
+            let output = services.command("ana", &["job", "run", &dataset, "--yes", "--json"]);
             let job: Value = serde_json::from_slice(&output.stdout).ok()?;
             Some(job["id"].as_str()?.to_owned())
         };
@@ -223,7 +223,7 @@ fn interrupted_upload_is_resumed() {
         uploaded.status.success() || told.contains("uploaded already"),
         "{told}"
     );
-    services.run("ana", &["job", "run", &id, "--watch"]);
+    services.run("ana", &["job", "run", &id, "--yes", "--watch"]);
 }
 
 /// Starts a proxy that breaks every connection after a random number of bytes from the caller, up to a dozen objects.
@@ -273,7 +273,7 @@ fn upload_over_breaking_connections_gives_the_same_releases() {
     services.sign_up_at("bob", &direct);
     let [disturbed, undisturbed] = ["ana", "bob"].map(|user| {
         let dataset = services.dataset(user, &["--contribution", "counts", "--runs", "3"]);
-        let job = services.run(user, &["job", "run", &dataset, "--watch"]);
+        let job = services.run(user, &["job", "run", &dataset, "--yes", "--watch"]);
         get(&services, user, job.lines().next().unwrap())
     });
     assert_eq!(

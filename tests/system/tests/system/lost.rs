@@ -127,7 +127,7 @@ fn repeated_run_after_lost_answer_makes_one_job_and_one_debit() {
         "ana",
         &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"],
     );
-    let told = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let told = services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     assert_eq!(losing.lost(), 2);
     let jobs = services.json("ana", &["job", "list", &dataset]);
     let jobs = jobs.as_array().unwrap();

@@ -114,6 +114,24 @@ fn unknown_dataset_with_the_same_schema_is_mentioned() {
     assert!(!unknown.contains(&unfinished), "{unknown}");
 }
 
+/// Without a terminal, the first run of a dataset starts, and others need `--yes`.
+#[test]
+fn second_run_of_a_dataset_stops_a_script() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.create("ana", &["--runs", "2"]);
+    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    let run = ["job", "run", &dataset, "--watch"];
+    services.run("ana", &run);
+    let stopped = services.command("ana", &run);
+    let told = String::from_utf8(stopped.stderr).unwrap();
+    assert_eq!(stopped.status.code(), Some(2), "{told}");
+    assert!(told.contains("add --yes"), "{told}");
+    let jobs = services.json("ana", &["job", "list", &dataset]);
+    assert_eq!(jobs.as_array().unwrap().len(), 1);
+    services.run("ana", &[&run[..], &["--yes"]].concat());
+}
+
 /// At a terminal, the command shows the cost of a run and the runs left, and asks for confirmation.
 #[test]
 #[ignore = "needs script"]

@@ -91,7 +91,7 @@ pub fn watch(services: &Services, job: &str) -> bool {
 }
 
 pub fn begin(services: &Services, dataset: &str) -> Result<String, String> {
-    let output = services.command("ana", &["job", "run", dataset, "--json"]);
+    let output = services.command("ana", &["job", "run", dataset, "--yes", "--json"]);
     if output.status.success() {
         let job: Value = serde_json::from_slice(&output.stdout).unwrap();
         Ok(job["id"].as_str().unwrap().to_owned())

@@ -76,7 +76,7 @@ fn every_route_refuses_the_token_of_another_account() {
     services.sign_up("ana");
     services.sign_up("bob");
     let dataset = services.dataset("ana", &[]);
-    let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let job = services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     let job = job.lines().next().unwrap().to_owned();
     let before = services.json("ana", &["dataset", "show", &dataset]);
     let bob = tokens(&services, "bob");
