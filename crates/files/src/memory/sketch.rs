@@ -21,7 +21,7 @@
 //! - **Few distinct records.** A record that a table has m times is equally often in an independent table with
 //!   probability at most 1 / (3 sqrt(m)), on average over records of one rate. From these probabilities and the number
 //!   of records, Chernoff's bound must show that a match by chance has a probability of at most [`MAX_CHANCE`]. With
-//!   fewer than 180 records that occur once, this needs a larger overlap: 56% of 50, 69% of 20, all of 5. Tables whose
+//!   fewer than 182 records that occur once, this needs a larger overlap: 56% of 50, 70% of 20, all of 5. Tables whose
 //!   records are all equally often in the other one are recognised in any case.
 //!
 //! A part of a table whose records occur many times each cannot be told from other records of the same population: the
