@@ -196,7 +196,9 @@ fn same_records_with_decimal_commas_stop_a_script() {
     let (header, rows) = csv.split_once('\n').unwrap();
     let rows: String = rows.lines().map(with_comma).collect();
     fs::write(folder.path().join("t.csv"), format!("{header}\n{rows}")).unwrap();
-    let schema = SCHEMA.replace(r#""bins": 5"#, r#""bins": 5, "decimal_comma": true"#);
+    let number =
+        r#""kind": "number", "decimals": 1, "trailing_zeros": true, "decimal_comma": true"#;
+    let schema = SCHEMA.replacen(r#""kind": "numeric""#, number, 1);
     fs::write(folder.path().join("t.schema.json"), schema).unwrap();
     let stopped = fhaim(folder.path(), &first_use("local", &epsilon));
     let told = stderr(&stopped);
