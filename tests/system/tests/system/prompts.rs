@@ -114,6 +114,27 @@ fn unknown_dataset_with_the_same_schema_is_mentioned() {
     assert!(!unknown.contains(&unfinished), "{unknown}");
 }
 
+/// A dataset that was deleted before its first run does not count, and one with a run does.
+#[test]
+fn deleted_dataset_counts_only_if_it_had_a_run() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let made = || {
+        let dataset = services.run("ana", &create(&[])).trim().to_owned();
+        services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+        dataset
+    };
+    let unused = made();
+    services.run("ana", &["dataset", "delete", &unused, "--yes"]);
+    let used = made();
+    services.run("ana", &["job", "run", &used, "--watch"]);
+    services.run("ana", &["dataset", "delete", &used, "--yes"]);
+    let stopped = services.command("ana", &create(&[]));
+    let told = String::from_utf8(stopped.stderr).unwrap();
+    assert_eq!(stopped.status.code(), Some(2), "{told}");
+    assert!(told.contains(&used) && !told.contains(&unused), "{told}");
+}
+
 /// Without a terminal, the first run of a dataset starts, and others need `--yes`.
 #[test]
 fn second_run_of_a_dataset_stops_a_script() {
