@@ -154,15 +154,18 @@ def run(client: fhaim.Client, dataset: Dataset) -> Job:
         f"of {ledger.budget.rho:.6f}",
         len(ledger.runs[0].entries) == len(releases) and ledger.spent.rho <= ledger.budget.rho,
     )
-    refused("a second run of a budget for one", "budget-spent", lambda: client.run(dataset))
+    refused("a second run", "used-before", lambda: client.run(dataset))
+    refused("a second run of a budget for one", "budget-spent", lambda: client.run(dataset, yes=True))
     return job
 
 
 def same_records(client: fhaim.Client, dataset: Dataset, folder: Path) -> None:
     other = client.create_dataset(schema(), epsilon=5.0, record_bound=512)
+    again = lambda **how: client.upload(other, folder / "table.csv", state=folder / "other", **how)  # noqa: E731
+    refused("the same records again", "used-before", again)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        client.upload(other, folder / "table.csv", state=folder / "other")
+        again(yes=True)
     said = " ".join(str(one.message) for one in told)
     check("the same records again are known", f"dataset {dataset.id} at" in said)
     epsilon = float(said.rsplit("epsilon ", 1)[1].split(" at delta")[0])
@@ -242,7 +245,7 @@ def several(server: str, first: fhaim.Client, folder: Path) -> None:
         check("the signed terms are shown", "epsilon" in said[0] and not shown)
         part = folder / f"part{number}.csv"
         part.write_text("\n".join([rows[0], *rows[1 + number : RECORDS : 3]]) + "\n")
-        client.upload(dataset, part, state=folder / f"state{number}")
+        client.upload(dataset, part, state=folder / f"state{number}", yes=True)
     shown = clients[2].standings(dataset)
     check("nobody is missing", all(one.ready and one.objects for one in shown))
     job = clients[1].wait(clients[1].run(dataset), timeout=300)
@@ -290,7 +293,7 @@ def witnessed(client: fhaim.Client, folder: Path) -> None:
     check("its terms have a second computation service", dataset.terms.witness is True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the records were used before
-        dataset = client.upload(dataset, folder / "table.csv", state=folder / "witnessed")
+        dataset = client.upload(dataset, folder / "table.csv", state=folder / "witnessed", yes=True)
     (copy,) = client.witness.show(dataset.id).contributions
     (part,) = client.computation.show(dataset.id).contributions
     check(

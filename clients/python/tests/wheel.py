@@ -83,7 +83,7 @@ def locally() -> None:
         schema = fhaim.Schema.draft(table, name="wards")
         told: list[str] = []
         model = fhaim.Synthesizer(schema, epsilon=5).fit(
-            table, progress=lambda phase, done, total: told.append(phase)
+            table, progress=lambda phase, done, total: told.append(phase), yes=library != "pandas"
         )
         alike("a fit in this process", library, model.sample(1000))
         check("progress is reported", len(told) > 0)
@@ -97,8 +97,24 @@ def locally() -> None:
         report = fhaim.evaluate(table, model.sample(1000), schema)
         check("the report has an assessment", bool(report.values["assessment"]["summary"]))
     table = TABLES["pandas"](columns())
-    encrypted = fhaim.Synthesizer(schema, epsilon=5, encrypted=True).fit(table)
+    stops("a second fit", fhaim.Synthesizer(schema, epsilon=5).fit, table.sort_values("age"))
+    stops("a private draft of used records", fhaim.Schema.draft, table, epsilon=1)
+    encrypted = fhaim.Synthesizer(schema, epsilon=5, encrypted=True).fit(table, yes=True)
     alike("a fit on ciphertexts", "pandas", encrypted.sample(1000))
+
+
+def stops(what: str, call: Callable[..., object], *arguments: object, **named: object) -> None:
+    """Checks that a call over records that were used before warns of their cost and stops."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            call(*arguments, **named)
+        except fhaim.Error as error:
+            check(f"{what}: {error}", error.kind == "used-before" and "add yes=True" in str(error))
+        else:
+            fail(f"{what}: was not refused")
+    told = " ".join(str(one.message) for one in caught)
+    check(f"{what}: {told}", "the privacy costs add up" in told)
 
 
 TYPED: dict[str, Any] = {
@@ -195,11 +211,12 @@ def with_services(address: str, key: str) -> None:
         table = make(columns())
         schema = fhaim.Schema.draft(table, name="wards")
         told: dict[int, int] = {}
-        dataset = client.upload(table, schema, epsilon=5, progress=told.__setitem__)
+        dataset = client.upload(table, schema, epsilon=5, progress=told.__setitem__, yes=True)
         check("objects are counted", max(told) == told[max(told)] > 0)
         alike("a run of the services", library, client.run(dataset).wait().sample(1000))
         client.delete_dataset(dataset)
-    dataset = client.upload(table, schema, epsilon=5, witness=True)
+    stops("an upload of used records", client.upload, table, schema, epsilon=5)
+    dataset = client.upload(table, schema, epsilon=5, witness=True, yes=True)
     (copy,) = client.witness.show(dataset.id).contributions
     check("the second computation service has a copy", copy.state == "complete")
     alike("a run that two services agree on", library, client.run(dataset).wait().sample(1000))
@@ -240,10 +257,7 @@ def interrupted(address: str, key: str) -> None:
             print(f"it took {time.monotonic() - began:.1f} s to end")
         client = fhaim.Client(address, api_key=key)
         check("the dataset is not ready", client.dataset(dataset).state != "ready")
-        with warnings.catch_warnings():
-            # The records were used before, which causes a warning.
-            warnings.simplefilter("ignore")
-            done = client.upload(dataset, table, state=folder / "state")
+        done = client.upload(dataset, table, state=folder / "state")
         check("the same upload is resumed and completed", done.state == "ready")
         client.delete_dataset(done)
 

@@ -15,8 +15,7 @@ use std::{
 
 pub use fhaim_api::account::Secret;
 use fhaim_domain::Schema;
-use fhaim_files::{FormatArguments, StrictnessArguments};
-use fhaim_files::{keeping, progress::Progress};
+use fhaim_files::{FormatArguments, StrictnessArguments, keeping, memory, progress::Progress};
 use fhaim_he::Layout;
 use fhaim_intake::{ProposedRule, RULES_STATEMENT, SHARED_BY, with_rules};
 pub use fhaim_sdk::Endpoints;
@@ -55,6 +54,10 @@ pub enum WorkFailure {
         reason: String,
         /// What to do about it, in terms of the command's flags, unless the reason says it.
         way_out: Option<String>,
+        /// Whether the work stopped because it would have used records again.
+        used_before: bool,
+        /// Remarks for the user, such as the earlier uses of the records.
+        remarks: Vec<String>,
     },
     /// The listener stopped the work.
     #[error("the work was stopped")]
@@ -66,7 +69,18 @@ impl From<Error> for WorkFailure {
         Self::Refused {
             reason: error.to_string(),
             way_out: error.way_out().map(Cow::into_owned),
+            used_before: matches!(error, Error::Files(fhaim_files::Error::UsedBefore)),
+            remarks: Vec::new(),
         }
+    }
+}
+
+impl WorkFailure {
+    fn with_remarks(mut self, told: Vec<String>) -> Self {
+        if let Self::Refused { remarks, .. } = &mut self {
+            *remarks = told;
+        }
+        self
     }
 }
 
@@ -113,6 +127,8 @@ pub struct SchemaDraftRequest {
     pub epsilon: Option<f64>,
     /// Delta of a private draft.
     pub delta: f64,
+    /// Whether to make a private draft of records that were used before.
+    pub yes: bool,
 }
 
 /// A drafted schema.
@@ -151,8 +167,7 @@ impl SchemaDraftRequest {
             json: false,
             epsilon: self.epsilon,
             delta: self.delta,
-            // There is no terminal for a question. The caller gets the remark about earlier uses.
-            yes: true,
+            yes: self.yes,
             out: None,
             format: reading.arguments().0,
         };
@@ -212,6 +227,8 @@ pub struct Fit {
     pub target_weight: u32,
     /// Maximum memory for the work, in MB; by default the available memory.
     pub memory_mb: Option<u64>,
+    /// Whether to use records that were used before.
+    pub yes: bool,
     /// Options for reading the table.
     pub reading: ReadingOptions,
     /// Name of the calling program, for the usage history.
@@ -253,7 +270,7 @@ impl Fit {
             model_mb: self.model_mb,
             target_weight: self.target_weight,
             memory_mb: self.memory_mb,
-            yes: true,
+            yes: self.yes,
             json: false,
             holders: HoldersArguments::default(),
             format,
@@ -416,6 +433,8 @@ pub struct UploadRequest {
     /// Folder of the upload's journal, of the key of the noise, and of the holder's signing key. With the journal, a
     /// second call sends only the missing objects.
     pub folder: PathBuf,
+    /// Whether to upload records that were used before.
+    pub yes: bool,
     /// Options for reading the table.
     pub reading: ReadingOptions,
 }
@@ -426,15 +445,14 @@ impl UploadRequest {
     /// # Errors
     /// [`WorkFailure`]. A second call does not send again the objects that were sent.
     pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<()>, WorkFailure> {
-        let dataset = Uuid::parse_str(&self.dataset)
-            .map_err(|_| Error::Usage(format!("{:?} is not a dataset identifier", self.dataset)))?;
+        let dataset = dataset_identifier(&self.dataset)?;
         let (format, strictness) = self.reading.arguments();
         let arguments = UploadArguments {
             dataset,
             data: self.table,
             format,
             strictness,
-            yes: true,
+            yes: self.yes,
             json: false,
         };
         within(listener, |progress| {
@@ -445,6 +463,22 @@ impl UploadRequest {
             })
         })
     }
+}
+
+/// Removes a dataset from the usage history. Call it only if the dataset released nothing, and cannot release anything.
+///
+/// Returns remarks for the user.
+///
+/// # Errors
+/// [`WorkFailure::Refused`] if `dataset` is no identifier.
+pub fn forget_dataset(dataset: &str) -> Result<Vec<String>, WorkFailure> {
+    let dataset = dataset_identifier(dataset)?;
+    Ok(keeping(|| memory::forget_dataset(dataset)).1)
+}
+
+fn dataset_identifier(text: &str) -> Result<Uuid, Error> {
+    let is_none = |_| Error::Usage(format!("{text:?} is not a dataset identifier"));
+    Uuid::parse_str(text).map_err(is_none)
 }
 
 /// Name in messages for a schema in memory.
@@ -483,6 +517,8 @@ fn within<T>(
     };
     // Unwinding drops all values of the work, so nobody can observe them in an inconsistent state.
     let (done, remarks) = keeping(|| catch_unwind(AssertUnwindSafe(|| work(&progress))));
-    let result = done.map_err(unwound)??;
-    Ok(Done { result, remarks })
+    match done.map_err(unwound)? {
+        Ok(result) => Ok(Done { result, remarks }),
+        Err(error) => Err(WorkFailure::from(error).with_remarks(remarks)),
+    }
 }

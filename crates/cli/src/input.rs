@@ -5,10 +5,10 @@ use std::{fs, io::Read, path::Path, sync::Arc};
 
 use fhaim_domain::{
     Adjusted, Binning, BrokenConstraint, Dialect, Kind, NearUnique, ReadOptions, Schema, Streaming,
-    Table, TableReading, counted, read_csv, stream_csv,
+    Table, TableReading, TableRecords, counted, read_csv_watched, stream_csv_watched,
 };
 pub use fhaim_files::data::{Data, delimiter, text};
-use fhaim_files::{data, note, read_options, refuse_left_out, remarks};
+use fhaim_files::{data, memory::RecordWatch, note, read_options, refuse_left_out, remarks};
 use fhaim_intake::{TextCounts, count_texts};
 use fhaim_synth::{FittedModel, load_model};
 
@@ -84,7 +84,7 @@ pub fn table_with(
         near_unique,
         ..read_options(data.name(), format, strictness)
     };
-    Ok(read(&data, schema, format, options)?.table)
+    Ok(read_watched(&data, schema, format, options)?.table)
 }
 
 /// Like [`table`], but returns the whole reading, without the values.
@@ -98,7 +98,7 @@ pub fn checked(
         near_unique: NearUnique::Refuse,
         ..read_options(data.name(), format, strictness)
     };
-    read(data, schema, format, options)
+    read(data, schema, format, options, |_| ())
 }
 
 /// Like [`table`], but returns the whole reading, including the values without binning.
@@ -114,7 +114,7 @@ pub fn reading(
         near_unique: NearUnique::Refuse,
         ..read_options(data.name(), format, strictness)
     };
-    read(&data, schema, format, options)
+    read_watched(&data, schema, format, options)
 }
 
 /// Like [`reading`], for a comparison: records that break a constraint are counted, and the schema is not checked for
@@ -131,7 +131,20 @@ pub fn looking(
         broken: BrokenConstraint::Count,
         ..read_options(data.name(), format, strictness)
     };
-    read(&data, schema, format, options)
+    read(&data, schema, format, options, |_| ())
+}
+
+/// Reads a table whose records may be used, and makes their sketch for the usage history.
+fn read_watched(
+    data: &Data,
+    schema: Schema,
+    format: &FormatArguments,
+    options: ReadOptions,
+) -> Result<TableReading, Error> {
+    let mut watch = RecordWatch::new(data);
+    let reading = read(data, schema, format, options, |records| watch.see(records))?;
+    watch.finish();
+    Ok(reading)
 }
 
 /// Counts the texts of all columns, before a schema reads them.
@@ -150,12 +163,13 @@ fn read(
     schema: Schema,
     format: &FormatArguments,
     mut options: ReadOptions,
+    watch: impl FnMut(&TableRecords<Box<dyn Read>>),
 ) -> Result<TableReading, Error> {
     let (text, dialect) = text(data, format)?;
     refuse_left_out(data, &schema)?;
     options.dialect = dialect;
     options.max_records = size::most_records(schema.columns().len());
-    let reading = read_csv(schema, text, &options)?;
+    let reading = read_csv_watched(schema, text, &options, watch)?;
     remark(reading.table.schema(), &reading.left_out, &reading.adjusted);
     Ok(reading)
 }
@@ -196,7 +210,11 @@ fn stream_text(
         near_unique: source.near_unique,
         ..read_options(source.data.name(), source.format, source.strictness)
     };
-    stream_csv(source.schema, text, &options, take)
+    let mut watch = RecordWatch::new(source.data);
+    let see = |records: &TableRecords<_>| watch.see(records);
+    let streaming = stream_csv_watched(source.schema, text, &options, see, take)?;
+    watch.finish();
+    Ok(streaming)
 }
 
 fn remark(schema: &Schema, left_out: &[String], adjusted: &[Adjusted]) {

@@ -13,7 +13,7 @@ use fhaim_domain::{Schema, SchemaCost, check_schema, counted, form::KindForm};
 use fhaim_dp::{Rho, accounting};
 use fhaim_files::{
     ask, can_ask,
-    memory::{self, Use, UseCost},
+    memory::{self, RecordSource, Use, UseCost},
     note,
 };
 use fhaim_intake::{Draft, InferOptions, RecordUse, SHARED_BY, infer_schema};
@@ -121,8 +121,8 @@ pub struct InferArguments {
         requires = "epsilon"
     )]
     pub delta: f64,
-    /// Do not ask about lists and rules, or about a private draft of records that were used before. Without
-    /// questions, lists are kept and rules are not added
+    /// Do not ask about lists and rules: keep the lists and add no rules. Make a private draft also of records that
+    /// were used before
     #[arg(long)]
     pub yes: bool,
     /// Output file for the draft [default: standard output]
@@ -265,7 +265,7 @@ fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, 
     // The other half of delta bounds the probability that the text of a single record passes its threshold.
     let cost = |rho| UseCost::zcdp_but_for(PROGRAM, rho, half);
     let records = memory::look_up(
-        &arguments.data,
+        RecordSource::Table(&arguments.data, &arguments.format),
         cost(budget),
         arguments.delta,
         None,

@@ -79,7 +79,10 @@ pub use ordered::{MAX_DIGITS, MAX_PARTS, OrderedProblem};
 pub use output::{Output, Scalar, TickUnit};
 pub use problem::{ColumnProblem, SchemaProblem};
 pub use raw::{RawColumn, RawValues};
-pub use read::{STREAMED_RECORDS, Streaming, TableReading, read_csv, stream_csv};
+pub use read::{
+    STREAMED_RECORDS, Streaming, TableReading, read_csv, read_csv_watched, stream_csv,
+    stream_csv_watched,
+};
 pub use records::TableRecords;
 pub use scan::{FieldProblem, MAX_RECORD_BYTES, ScanError, Scanner};
 pub use schema::Schema;

@@ -48,10 +48,25 @@ pub fn read_csv(
     input: impl Read,
     options: &ReadOptions,
 ) -> Result<TableReading, Error> {
+    read_csv_watched(schema, input, options, |_| ())
+}
+
+/// Like [`read_csv`], and shows each record to `watch` as the file has it.
+///
+/// # Errors
+/// The errors of [`read_csv`], possibly after `watch` has seen records.
+pub fn read_csv_watched<R: Read>(
+    schema: impl Into<Arc<Schema>>,
+    input: R,
+    options: &ReadOptions,
+    mut watch: impl FnMut(&TableRecords<R>),
+) -> Result<TableReading, Error> {
     let schema = schema.into();
     let mut rows = Rows::open(&schema, input, options)?;
     let mut columns = vec![Vec::new(); schema.columns().len()];
-    while rows.advance(&mut columns)? {}
+    while rows.advance(&mut columns)? {
+        watch(&rows.records);
+    }
     let near_unique = rows.finish()?;
     let Rows {
         left_out,
@@ -102,6 +117,20 @@ pub fn stream_csv<E: From<Error>>(
     schema: &Schema,
     input: impl Read,
     options: &ReadOptions,
+    take: impl FnMut(&[Vec<u32>]) -> Result<(), E>,
+) -> Result<Streaming, E> {
+    stream_csv_watched(schema, input, options, |_| (), take)
+}
+
+/// Like [`stream_csv`], and shows each record to `watch` as the file has it.
+///
+/// # Errors
+/// The errors of [`stream_csv`], possibly after `watch` has seen records.
+pub fn stream_csv_watched<R: Read, E: From<Error>>(
+    schema: &Schema,
+    input: R,
+    options: &ReadOptions,
+    mut watch: impl FnMut(&TableRecords<R>),
     mut take: impl FnMut(&[Vec<u32>]) -> Result<(), E>,
 ) -> Result<Streaming, E> {
     let options = ReadOptions {
@@ -113,6 +142,7 @@ pub fn stream_csv<E: From<Error>>(
     let mut columns: Vec<Vec<u32>> = schema.columns().iter().map(|_| list()).collect();
     let mut held = 0;
     while rows.advance(&mut columns)? {
+        watch(&rows.records);
         if rows.problems.any() {
             continue;
         }

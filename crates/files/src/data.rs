@@ -18,14 +18,16 @@ use zeroize::Zeroizing;
 use crate::{
     Error, FormatArguments, LeftOut,
     excel::{self, MAX_WORKBOOK_BYTES, SheetText},
-    left_out, note, note_once, parquet, shown,
+    left_out,
+    memory::Sketch,
+    note, note_once, parquet, shown,
 };
 
 /// An input table: a file, or text in the memory of a program that embeds the commands.
 #[derive(Clone)]
 pub enum Data {
     /// A file or a pipe.
-    File(PathBuf, Piped),
+    File(PathBuf, Arc<ReadBefore>),
     /// Text in memory: UTF-8, with commas.
     Memory {
         /// Name of the table in messages.
@@ -34,13 +36,20 @@ pub enum Data {
         text: Arc<Zeroizing<Vec<u8>>>,
         /// Columns that the text lacks.
         left_out: Arc<[LeftOut]>,
+        /// Parts that are kept from an earlier read.
+        before: Arc<ReadBefore>,
     },
 }
 
-/// The content of a pipe after its first read.
-///
-/// A pipe gives its bytes only once, but a table's dialect is detected before it is read, and it may be read twice.
-pub type Piped = Arc<OnceLock<Arc<Zeroizing<Vec<u8>>>>>;
+/// Parts of a table that are kept from an earlier read.
+#[derive(Default)]
+pub struct ReadBefore {
+    /// The content of a pipe. A pipe gives its bytes only once, but a table's dialect is detected before it is read, and
+    /// it may be read twice.
+    piped: OnceLock<Arc<Zeroizing<Vec<u8>>>>,
+    /// The sketch of the records, for the usage history.
+    sketch: OnceLock<Sketch>,
+}
 
 impl Data {
     /// Creates a table from text in memory (UTF-8, with commas) and a name for messages. `left_out` are columns of the
@@ -50,6 +59,14 @@ impl Data {
             name: name.to_owned(),
             text: Arc::new(text.into()),
             left_out: left_out.into(),
+            before: Arc::default(),
+        }
+    }
+
+    /// The sketch of the records, if the table has been read with one.
+    pub(crate) fn sketch(&self) -> &OnceLock<Sketch> {
+        match self {
+            Self::File(_, before) | Self::Memory { before, .. } => &before.sketch,
         }
     }
 
@@ -86,9 +103,9 @@ impl Data {
     /// error of the reader.
     pub fn open(&self) -> Result<Box<dyn Read>, Error> {
         let text = match self {
-            Self::File(path, piped) => match parquet_file(path)? {
+            Self::File(path, before) => match parquet_file(path)? {
                 Some(file) => return self.open_parquet(path, file),
-                None if is_pipe(path) => self.piped(path, piped)?,
+                None if is_pipe(path) => self.piped(path, &before.piped)?,
                 None => return Ok(Box::new(open(path)?)),
             },
             Self::Memory { text, left_out, .. } => {
@@ -126,7 +143,11 @@ impl Data {
     }
 
     /// Returns the content of a pipe, which the first call reads.
-    fn piped(&self, path: &Path, piped: &Piped) -> Result<Arc<Zeroizing<Vec<u8>>>, Error> {
+    fn piped(
+        &self,
+        path: &Path,
+        piped: &OnceLock<Arc<Zeroizing<Vec<u8>>>>,
+    ) -> Result<Arc<Zeroizing<Vec<u8>>>, Error> {
         if let Some(text) = piped.get() {
             return Ok(text.clone());
         }
@@ -153,7 +174,7 @@ impl From<OsString> for Data {
 
 impl From<PathBuf> for Data {
     fn from(path: PathBuf) -> Self {
-        Self::File(path, Piped::default())
+        Self::File(path, Arc::default())
     }
 }
 

@@ -70,6 +70,12 @@ pub enum Error {
     /// The user answered no to a question.
     #[error("cancelled: nothing was done")]
     Declined,
+    /// Records were used before, and there is no terminal to ask whether to use them again.
+    #[error("these records were used before: to use them again without a question, add --yes")]
+    UsedBefore,
+    /// A table cannot be split into records.
+    #[error(transparent)]
+    Table(#[from] fhaim_domain::Error),
     /// The operating system cannot provide randomness.
     #[error("the operating system's random generator failed")]
     NoRandomness,
@@ -88,7 +94,9 @@ impl Error {
             | Self::Remembered(_)
             | Self::AmongParties { .. }
             | Self::NoHome
-            | Self::Declined => 2,
+            | Self::Declined
+            | Self::UsedBefore
+            | Self::Table(_) => 2,
             Self::Write { .. } | Self::NoRandomness => 1,
         }
     }

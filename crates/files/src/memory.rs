@@ -1,23 +1,28 @@
 //! The usage history: which tables this machine's programs have used, and at what privacy cost.
 //!
 //! The costs of several datasets or runs over the same records add up. No service can know that two tables have the
-//! same records; only their holder can. The history identifies a file by its HMAC-SHA256 (RFC 2104) under a random key
-//! that never leaves this folder. Without the key, nobody can test whether a guessed table was used. The history is
-//! never sent anywhere.
+//! same records; only their holder can. The history identifies a table by a sample of keyed hashes of its records
+//! (`sketch.rs`), so that the same records are recognised in any order and file format. The random key never leaves
+//! this folder. Without the key, nobody can test whether a guessed record was used. Someone who has the folder with the
+//! key can test it for the records of the sample, which are all records of a small table. The history is never sent
+//! anywhere.
 
 mod account;
+mod cell;
 mod cost;
+mod index;
 mod parties;
+mod sketch;
+mod stored;
+mod watch;
 
 use std::{
-    collections::HashMap,
     fs::File,
     io::Read,
     path::{Path, PathBuf},
 };
 
 use fhaim_domain::counted;
-use fhaim_dp::Rho;
 use hmac::{Hmac, Mac};
 use rand::{TryRngCore, rngs::OsRng};
 use serde::{Deserialize, Serialize};
@@ -25,16 +30,22 @@ use sha2::Sha256;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-pub use self::cost::{Unit, UseCost};
+pub(crate) use self::sketch::Sketch;
 use self::{
     account::Account,
+    index::Index,
     parties::{Summary, Used, each},
+    stored::{Entry, FileDigest, History, Identity},
+};
+pub use self::{
+    cost::{Unit, UseCost},
+    watch::RecordWatch,
 };
 use crate::{
-    Error,
+    Error, FormatArguments,
     ask::{ask, can_ask},
     data::Data,
-    home, note,
+    home, note, remarks,
 };
 
 const KEY_BYTES: usize = 32;
@@ -62,127 +73,59 @@ pub enum Use {
     },
 }
 
-/// HMAC-SHA-256 of a table under the key of this machine.
-type RecordDigest = [u8; 32];
-
-/// One use of some records.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "EntryForm", into = "EntryForm")]
-struct Entry {
-    records: RecordDigest,
-    used_for: Use,
-    cost: UseCost,
+/// Records to look up.
+#[derive(Clone, Copy, Debug)]
+pub enum RecordSource<'a> {
+    /// A table. The history identifies it by its records, in any order and file format.
+    Table(&'a Data, &'a FormatArguments),
+    /// A file that is no table. The history identifies it by its bytes.
+    Bytes(&'a Data),
 }
 
-/// Content of the history file.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileForm {
-    version: u32,
-    uses: Vec<Entry>,
-}
-
-/// The version of [`FileForm`].
-const VERSION: u32 = 1;
-
-/// An entry as stored. Epsilon and delta are text, because a JSON number may be read back one unit in the last place
-/// off.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct EntryForm {
-    #[serde(with = "fhaim_dp::hex_digest")]
-    records: RecordDigest,
-    used_for: Use,
-    program: String,
-    unit: Unit,
-    epsilon: String,
-    delta: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    rho: Option<Rho>,
-}
-
-impl TryFrom<EntryForm> for Entry {
-    type Error = String;
-
-    fn try_from(form: EntryForm) -> Result<Self, Self::Error> {
-        let number = |name: &str, text: &str, most: f64| match text.parse::<f64>() {
-            Ok(value) if value >= 0.0 && value <= most => Ok(value),
-            _ => Err(format!(
-                "{name} is {text:?}, not a number from 0 to {most:e}"
-            )),
-        };
-        Ok(Self {
-            records: form.records,
-            used_for: form.used_for,
-            cost: UseCost {
-                program: form.program,
-                unit: form.unit,
-                epsilon: number("epsilon", &form.epsilon, f64::MAX)?,
-                delta: number("delta", &form.delta, 1.0)?,
-                rho: form.rho,
-            },
-        })
-    }
-}
-
-impl From<Entry> for EntryForm {
-    fn from(entry: Entry) -> Self {
-        let UseCost {
-            program,
-            unit,
-            epsilon,
-            delta,
-            rho,
-        } = entry.cost;
-        Self {
-            records: entry.records,
-            used_for: entry.used_for,
-            program,
-            unit,
-            // This format has enough digits to read back the same number.
-            epsilon: format!("{epsilon:e}"),
-            delta: format!("{delta:e}"),
-            rho,
-        }
-    }
-}
-
-/// The history's folder, key and entries. The lock keeps other programs from changing them.
+/// The history with its folder and key. The lock keeps other programs from changing it.
 struct Memory {
     folder: PathBuf,
     key: Zeroizing<Vec<u8>>,
-    entries: Vec<Entry>,
+    history: History,
     lock: File,
 }
 
-/// Digests of looked-up records: those of one table, or of each party's table.
+/// Looked-up records: those of one table, or of each party's table.
 pub struct KnownRecords {
-    digests: Vec<RecordDigest>,
+    identities: Vec<Identity>,
+}
+
+/// An earlier use of some records that are looked up.
+struct Earlier {
+    entry: Entry,
+    /// Share of these records that was used.
+    share: f64,
 }
 
 /// Looked-up tables.
 struct Found {
     folder: PathBuf,
-    digests: Vec<RecordDigest>,
+    identities: Vec<Identity>,
     /// The earlier uses of each table.
-    before: Vec<Vec<Entry>>,
+    before: Vec<Vec<Earlier>>,
 }
 
-/// Looks up a table before its records are used at the cost `next`.
+/// Looks up records before they are used at the cost `next`.
 ///
-/// If the table was used before, reports the earlier uses and their total cost with `next`, and asks whether to
+/// If many of them were used before, reports the earlier uses and their total cost with `next`, and asks whether to
 /// continue unless `yes`. Uses for the dataset `same` are ignored: the caller resumes its upload.
 ///
 /// # Errors
-/// [`Error::Declined`] if the user answers no.
+/// [`Error::Declined`] if the user answers no; [`Error::UsedBefore`] if there is no terminal to ask at; the errors of
+/// reading the table.
 pub fn look_up(
-    data: impl Into<Data>,
+    records: RecordSource<'_>,
     next: UseCost,
     delta: f64,
     same: Option<Uuid>,
     yes: bool,
 ) -> Result<Option<KnownRecords>, Error> {
-    let Some(found) = Found::of([&data.into()], same) else {
+    let Some(found) = Found::of([records], same)? else {
         return Ok(None);
     };
     let used = found.before.first().filter(|before| !before.is_empty());
@@ -197,26 +140,26 @@ pub fn look_up(
     Ok(Some(found.records()))
 }
 
-/// Like [`look_up`], for the tables of several parties, each with its own cost.
+/// Like [`look_up`], for the records of several parties, each with its own cost.
 ///
 /// Makes one remark about all tables, on one line if `short`, and asks one question.
 ///
 /// # Errors
-/// [`Error::Declined`] if the user answers no.
+/// The errors of [`look_up`].
 pub fn look_up_parties(
-    parties: &[(Data, UseCost)],
+    parties: &[(RecordSource<'_>, UseCost)],
     delta: f64,
     (yes, short): (bool, bool),
 ) -> Result<Option<KnownRecords>, Error> {
     if let [(alone, next)] = parties {
-        return look_up(alone, next.clone(), delta, None, yes);
+        return look_up(*alone, next.clone(), delta, None, yes);
     }
-    let Some(found) = Found::of(parties.iter().map(|(data, _)| data), None) else {
+    let Some(found) = Found::of(parties.iter().map(|(records, _)| *records), None)? else {
         return Ok(None);
     };
     let used = (parties.iter().zip(&found.before)).filter(|(_, before)| !before.is_empty());
-    let used = used.map(|((data, next), before)| Used {
-        name: data.name(),
+    let used = used.map(|((records, next), before)| Used {
+        name: records.data().name(),
         account: Account {
             before,
             next: next.clone(),
@@ -238,10 +181,17 @@ pub fn look_up_parties(
 
 /// Asks a user at the terminal whether to use the records again, unless `yes`.
 fn agree(yes: bool) -> Result<(), Error> {
-    if !yes && can_ask() && !ask("Use them again?")? {
-        return Err(Error::Declined);
+    if yes {
+        return Ok(());
     }
-    Ok(())
+    // A user who has not seen the remark cannot answer.
+    if !can_ask() || remarks::are_kept() {
+        return Err(Error::UsedBefore);
+    }
+    match ask("Use them again?")? {
+        true => Ok(()),
+        false => Err(Error::Declined),
+    }
 }
 
 /// Reports the datasets (with their rho) that are not in this machine's history.
@@ -266,50 +216,89 @@ pub fn tell_of_unknown(datasets: impl Iterator<Item = (Uuid, f64)>) {
     ));
 }
 
+/// Removes a dataset from the history. Call it only if the dataset released nothing, and cannot release anything.
+pub fn forget_dataset(dataset: Uuid) {
+    let forgotten = Memory::open().and_then(|mut memory| {
+        if memory.knows(dataset) {
+            memory.history.remove(|entry| entry.is_of(Some(dataset)));
+            memory.store()?;
+        }
+        Ok(())
+    });
+    if let Err(error) = forgotten {
+        note(format_args!(
+            "cannot remove the dataset from the history of used records, which counts its budget as spent: {error}"
+        ));
+    }
+}
+
+impl RecordSource<'_> {
+    fn data(&self) -> &Data {
+        match self {
+            Self::Table(data, _) | Self::Bytes(data) => data,
+        }
+    }
+
+    fn identify(&self, key: &[u8]) -> Result<Identity, Error> {
+        match self {
+            Self::Table(data, format) => match data.sketch().get() {
+                Some(sketch) => Ok(Identity::Records(sketch.clone())),
+                None => Ok(Identity::Records(Sketch::of(key, data, format)?)),
+            },
+            Self::Bytes(data) => Ok(Identity::File(digest(key, data)?)),
+        }
+    }
+}
+
 impl Found {
-    /// Looks up tables. If that fails, makes a remark and returns `None`: everything else works without the history.
-    fn of<'a>(tables: impl IntoIterator<Item = &'a Data>, same: Option<Uuid>) -> Option<Self> {
-        let found = Self::read(tables, same).map_err(|error| {
+    /// Looks up tables. If the history cannot be read, makes a remark and returns `None`: everything else works without
+    /// it.
+    fn of<'a>(
+        sources: impl IntoIterator<Item = RecordSource<'a>>,
+        same: Option<Uuid>,
+    ) -> Result<Option<Self>, Error> {
+        let opened = Memory::open().map_err(|error| {
             note(format_args!(
                 "cannot tell whether these records were used before, and cannot record this use: {error}. Restore the file \
                  from a backup, or move it away to start a new history"
             ));
         });
-        found.ok()
-    }
-
-    fn read<'a>(
-        tables: impl IntoIterator<Item = &'a Data>,
-        same: Option<Uuid>,
-    ) -> Result<Self, Error> {
-        let Memory {
+        let Ok(Memory {
             folder,
             key,
-            entries,
+            history,
             lock,
-        } = Memory::open()?;
+        }) = opened
+        else {
+            return Ok(None);
+        };
         // Other programs need not wait while the tables are read.
         drop(lock);
-        let digests = tables.into_iter().map(|table| digest(&key, table));
-        let digests = digests.collect::<Result<Vec<_>, _>>()?;
-        let mut uses: HashMap<RecordDigest, Vec<Entry>> = HashMap::new();
-        for entry in entries {
-            if !entry.is_of(same) {
-                uses.entry(entry.records).or_default().push(entry);
-            }
+        let index = Index::of(&history);
+        let (mut identities, mut before) = (Vec::new(), Vec::new());
+        for source in sources {
+            let records = source.identify(&key)?;
+            let overlaps = index.overlaps(&records);
+            let uses = history.uses.iter().filter(|entry| !entry.is_of(same));
+            let uses = uses.filter_map(|entry| {
+                Some(Earlier {
+                    share: overlaps.get(&entry.table)?.share(),
+                    entry: entry.clone(),
+                })
+            });
+            before.push(uses.collect());
+            identities.push(records);
         }
-        // Two parties may have the same records.
-        let before = digests.iter().map(|digest| uses.get(digest).cloned());
-        Ok(Self {
+        Ok(Some(Self {
             folder,
-            before: before.map(Option::unwrap_or_default).collect(),
-            digests,
-        })
+            identities,
+            before,
+        }))
     }
 
     fn records(self) -> KnownRecords {
         KnownRecords {
-            digests: self.digests,
+            identities: self.identities,
         }
     }
 }
@@ -324,15 +313,14 @@ impl KnownRecords {
     ///
     /// Writes all entries at once, so that a killed program records either all of them or none.
     pub fn remember_each(&self, used_for: &Use, costs: impl IntoIterator<Item = Option<UseCost>>) {
-        let uses = self.digests.iter().zip(costs);
-        let entries = uses.filter_map(|(&records, cost)| {
-            Some(Entry {
-                records,
-                used_for: used_for.clone(),
-                cost: cost?,
-            })
+        let remembered = Memory::open().and_then(|mut memory| {
+            for (records, cost) in self.identities.iter().zip(costs) {
+                if let Some(cost) = cost {
+                    memory.history.add(records, used_for, cost);
+                }
+            }
+            memory.store()
         });
-        let remembered = Memory::open().and_then(|memory| memory.add(entries.collect()));
         if let Err(error) = remembered {
             note(format_args!(
                 "cannot record this use of the records in the history: {error}"
@@ -353,61 +341,37 @@ impl Memory {
         let folder = home::made(home::memory()?)?;
         let lock = home::lock(&folder.join("memory.lock"))?;
         let path = folder.join("memory.json");
-        let entries = match home::read(&path)? {
-            Some(text) => decode(&text).map_err(|problem| Error::Content { path, problem })?,
-            None => Vec::new(),
+        let history = match home::read(&path)? {
+            Some(text) => {
+                History::decode(&text).map_err(|problem| Error::Content { path, problem })?
+            }
+            None => History::default(),
         };
-        let key = key(&folder.join("memory.key"), entries.is_empty())?;
+        let key = key(&folder.join("memory.key"), history.uses.is_empty())?;
         Ok(Self {
             folder,
             key,
-            entries,
+            history,
             lock,
         })
     }
 
     fn knows(&self, dataset: Uuid) -> bool {
-        self.entries.iter().any(|entry| entry.is_of(Some(dataset)))
+        (self.history.uses.iter()).any(|entry| entry.is_of(Some(dataset)))
     }
 
-    fn add(mut self, new: Vec<Entry>) -> Result<(), Error> {
-        for entry in new {
-            let is_dataset = matches!(entry.used_for, Use::Dataset { .. });
-            let is_known = |e: &Entry| e.records == entry.records && e.used_for == entry.used_for;
-            // A dataset is paid for once, no matter how often its upload is resumed.
-            if !(is_dataset && self.entries.iter().any(is_known)) {
-                self.entries.push(entry);
-            }
-        }
+    fn store(self) -> Result<(), Error> {
         let path = self.folder.join("memory.json");
-        let form = FileForm {
-            version: VERSION,
-            uses: self.entries,
-        };
-        let mut text = serde_json::to_vec_pretty(&form).map_err(|error| Error::Write {
+        let text = self.history.encode().map_err(|error| Error::Write {
             path: path.clone(),
             source: error.into(),
         })?;
-        text.push(b'\n');
         home::replace(&path, &text)
     }
 }
 
-/// Parses the history file.
-fn decode(text: &[u8]) -> Result<Vec<Entry>, String> {
-    let form: FileForm = serde_json::from_slice(text).map_err(|error| {
-        format!("it is damaged, or another version of fhaim wrote it ({error})")
-    })?;
-    match form.version {
-        VERSION => Ok(form.uses),
-        other => Err(format!(
-            "it has version {other}, but this program reads version {VERSION}"
-        )),
-    }
-}
-
-/// Returns a table's digest under this machine's key.
-fn digest(key: &[u8], data: &Data) -> Result<RecordDigest, Error> {
+/// Returns the digest of a file under this machine's key.
+fn digest(key: &[u8], data: &Data) -> Result<FileDigest, Error> {
     // This cannot fail: HMAC accepts keys of any length.
     let mut mac = Hmac::<Sha256>::new_from_slice(key).map_err(|_| Error::NoRandomness)?;
     let mut text = data.open()?;

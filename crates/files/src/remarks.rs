@@ -29,6 +29,11 @@ pub fn note_once(text: impl Display) {
     }
 }
 
+/// Whether [`keeping`] collects the remarks of this thread, so that the user has not seen them yet.
+pub(crate) fn are_kept() -> bool {
+    KEPT.with_borrow(Option::is_some)
+}
+
 /// Returns a name in a form that is safe to print on a terminal.
 ///
 /// A name with control characters, or others that a terminal may interpret, is quoted and escaped, as column names are.

@@ -403,14 +403,25 @@ impl Services {
             "--data",
             "t.csv",
         ];
-        let created = self.run(user, &[&create[..], &["--epsilon", "1"], more].concat());
+        // Tests make several datasets over the same records.
+        let yes: &[&str] = if more.contains(&"--yes") {
+            &[]
+        } else {
+            &["--yes"]
+        };
+        let created = self.run(
+            user,
+            &[&create[..], &["--epsilon", "1"], yes, more].concat(),
+        );
         created.trim().to_owned()
     }
 
     /// Creates a dataset, uploads it with a seeded ladder, and returns its identifier.
     pub fn dataset(&self, user: &str, more: &[&str]) -> String {
         let id = self.create(user, more);
-        let upload = ["dataset", "upload", &id, "--data", "t.csv", "--seed", "5"];
+        let upload = [
+            "dataset", "upload", &id, "--data", "t.csv", "--seed", "5", "--yes",
+        ];
         self.run(user, &upload);
         id
     }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use fhaim_cli::in_process::{
     self, Done, Endpoints, Evaluate, Fit, RecordBound, Sample, SchemaDraftRequest, Secret,
-    UploadRequest,
+    UploadRequest, WorkFailure,
 };
 use fhaim_domain::Schema;
 use pyo3::{prelude::*, types::PyBytes};
@@ -44,7 +44,7 @@ type Drafted = (String, Vec<String>, String, Vec<String>);
 
 /// Drafts a schema.
 #[pyfunction]
-#[pyo3(signature = (table, *, name, target, leave_out, missing, epsilon, delta, tell))]
+#[pyo3(signature = (table, *, name, target, leave_out, missing, epsilon, delta, yes, tell))]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
 fn draft(
     py: Python<'_>,
@@ -55,6 +55,7 @@ fn draft(
     missing: Vec<String>,
     epsilon: Option<f64>,
     delta: f64,
+    yes: bool,
     tell: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Drafted> {
     let work = SchemaDraftRequest {
@@ -65,6 +66,7 @@ fn draft(
         missing,
         epsilon,
         delta,
+        yes,
     };
     let done = follow(py, tell, |listener| work.run(listener))?;
     let in_process::Drafted {
@@ -87,7 +89,7 @@ type Fitted<'py> = (Bound<'py, PyBytes>, String, String, Vec<String>);
 /// Returns a model's bytes, its ledger and a summary as JSON, and remarks.
 #[pyfunction]
 #[pyo3(signature = (table, schema, *, epsilon, delta, mechanism, encrypted, record_bound, model_mb,
-    target_weight, memory_mb, reading, tell))]
+    target_weight, memory_mb, yes, reading, tell))]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
 fn fit<'py>(
     py: Python<'py>,
@@ -101,6 +103,7 @@ fn fit<'py>(
     model_mb: usize,
     target_weight: u32,
     memory_mb: Option<u64>,
+    yes: bool,
     reading: &Reading,
     tell: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Fitted<'py>> {
@@ -115,6 +118,7 @@ fn fit<'py>(
         model_mb,
         target_weight,
         memory_mb,
+        yes,
         reading: reading.0.clone(),
         program: "fhaim for Python".to_owned(),
     };
@@ -198,7 +202,7 @@ fn record_bound(
 
 /// Encrypts a table in this process and uploads it, or its missing objects. Returns remarks.
 #[pyfunction]
-#[pyo3(signature = (table, *, dataset, generation, computation, crypto, witness, api_key, folder, reading, tell))]
+#[pyo3(signature = (table, *, dataset, generation, computation, crypto, witness, api_key, folder, yes, reading, tell))]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
 fn upload(
     py: Python<'_>,
@@ -210,6 +214,7 @@ fn upload(
     witness: Option<String>,
     api_key: String,
     folder: PathBuf,
+    yes: bool,
     reading: &Reading,
     tell: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<String>> {
@@ -224,15 +229,22 @@ fn upload(
         },
         api_key: Secret(api_key),
         folder,
+        yes,
         reading: reading.0.clone(),
     };
     let done = follow(py, tell, |listener| work.run(listener))?;
     Ok(done.remarks)
 }
 
+/// Removes a dataset that released nothing, and cannot, from the usage history. Returns remarks.
+#[pyfunction]
+fn forget_dataset(dataset: &str) -> PyResult<Vec<String>> {
+    in_process::forget_dataset(dataset).map_err(refused)
+}
+
 fn read_schema(json: &str) -> PyResult<Schema> {
     Schema::from_json("the schema", json.as_bytes())
-        .map_err(|error| Refused::new_err((error.to_string(), None::<String>)))
+        .map_err(|error| refused(WorkFailure::from(error)))
 }
 
 /// The command `fhaim` in this process.
@@ -240,6 +252,7 @@ fn read_schema(json: &str) -> PyResult<Schema> {
 mod _native {
     #[pymodule_export]
     use super::{
-        Reading, Refused, Table, accept, draft, evaluate, fit, record_bound, sample, typed, upload,
+        Reading, Refused, Table, accept, draft, evaluate, fit, forget_dataset, record_bound, sample,
+        typed, upload,
     };
 }

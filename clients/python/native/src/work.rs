@@ -18,7 +18,7 @@ create_exception!(
     fhaim._native,
     Refused,
     PyException,
-    "Work that failed. Its arguments are the reason, and a solution or None."
+    "Work that failed. Its arguments are the kind (refused or used-before), the reason, a solution or None, and remarks."
 );
 
 /// Interval at which the interpreter checks for Ctrl-C.
@@ -97,9 +97,19 @@ fn pass_on(post: &Post, tell: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
 /// Returns a failure as the exception [`Refused`].
 pub fn refused(failure: WorkFailure) -> PyErr {
     let reason = failure.to_string();
-    let way_out = match failure {
-        WorkFailure::Refused { way_out, .. } => way_out,
-        WorkFailure::Stopped => None,
+    let (used_before, way_out, remarks) = match failure {
+        WorkFailure::Refused {
+            used_before,
+            way_out,
+            remarks,
+            ..
+        } => (used_before, way_out, remarks),
+        WorkFailure::Stopped => (false, None, Vec::new()),
     };
-    Refused::new_err((reason, way_out))
+    let kind = if used_before {
+        "used-before"
+    } else {
+        "refused"
+    };
+    Refused::new_err((kind, reason, way_out, remarks))
 }

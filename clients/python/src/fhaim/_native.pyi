@@ -34,6 +34,7 @@ def draft(
     missing: list[str],
     epsilon: float | None,
     delta: float,
+    yes: bool,
     tell: _Tell | None,
 ) -> tuple[str, list[str], str, list[str]]: ...
 def accept(schema: str, rules: str) -> str: ...
@@ -49,6 +50,7 @@ def fit(
     model_mb: int,
     target_weight: int,
     memory_mb: int | None,
+    yes: bool,
     reading: Reading,
     tell: _Tell | None,
 ) -> tuple[bytes, str, str, list[str]]: ...
@@ -84,6 +86,8 @@ def upload(
     witness: str | None,
     api_key: str,
     folder: str,
+    yes: bool,
     reading: Reading,
     tell: _Tell | None,
 ) -> list[str]: ...
+def forget_dataset(dataset: str) -> list[str]: ...

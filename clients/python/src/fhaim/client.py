@@ -328,6 +328,7 @@ class Client:
                 way_out="Use Client.delete_dataset to delete your own dataset.",
             )
         self.crypto.withdraw(shown.id)
+        has_run = False
         for service in reversed(self._computations(shown)):  # the copy first
             try:
                 service.take_back(shown.id, numbers[0])
@@ -335,12 +336,17 @@ class Client:
                 # Nothing was uploaded, or a run has begun, whose releases cannot be taken back.
                 if error.kind not in ("not-found", "conflict"):
                     raise
+                has_run = has_run or error.kind == "conflict"
+        if not has_run:
+            _forget(shown.id)
         return self.standings(shown)
 
     def standings(self, dataset: DatasetId) -> list[Standing]:
         """Returns the status of each holder of a dataset, in the roster's order, or an empty list
         if there is one holder. A run can begin once all are ``ready``."""
-        shown = self.dataset(dataset)
+        return self._standings(self.dataset(dataset))
+
+    def _standings(self, shown: Dataset) -> list[Standing]:
         if shown.terms.roster is None:
             return []
         keys = _if_there(lambda: self.crypto.show(shown.id))
@@ -410,6 +416,7 @@ class Client:
         table: native.TableLike,
         *,
         progress: Callable[[int, int], None] | None = None,
+        yes: bool = False,
         options: tuple[str, ...] = (),
         program: str | os.PathLike[str] | None = None,
         state: str | os.PathLike[str] | None = None,
@@ -423,6 +430,7 @@ class Client:
         *,
         epsilon: float,
         progress: Callable[[int, int], None] | None = None,
+        yes: bool = False,
         options: tuple[str, ...] = (),
         program: str | os.PathLike[str] | None = None,
         state: str | os.PathLike[str] | None = None,
@@ -436,6 +444,7 @@ class Client:
         *,
         epsilon: float | None = None,
         progress: Callable[[int, int], None] | None = None,
+        yes: bool = False,
         options: tuple[str, ...] = (),
         program: str | os.PathLike[str] | None = None,
         state: str | os.PathLike[str] | None = None,
@@ -451,10 +460,28 @@ class Client:
         or FHAIM_BIN, or the one on the search path). After an interruption, ``upload(dataset,
         table)`` sends the missing objects: ``state`` is the folder with its record. ``progress`` is
         called from time to time with the number of uploaded objects and the total number.
+
+        If the records were used before from this machine, in any order and file format, a warning
+        reports the total cost, and the call is an `Error` unless ``yes``. To resume an upload of
+        the same dataset needs no ``yes``.
         """
         if epsilon is not None:
-            dataset, table = self._made_for(dataset, table, epsilon, terms), dataset
-        elif terms:
+            made = self._made_for(dataset, table, epsilon, terms)
+            try:
+                return self.upload(
+                    made,
+                    dataset,
+                    progress=progress,
+                    yes=yes,
+                    options=options,
+                    program=program,
+                    state=state,
+                )
+            except Error as error:
+                if error.kind == "used-before":
+                    self.delete_dataset(made)
+                raise
+        if terms:
             raise TypeError(f"{sorted(terms)} are only for a new dataset, which needs an epsilon")
         identifier = _identifier(dataset)
         folder = Path(state) if state is not None else upload.state_folder() / str(identifier)
@@ -476,11 +503,12 @@ class Client:
                         "upload",
                         str(identifier),
                         f"--data={os.fspath(table)}",
+                        *(("--yes",) if yes else ()),
                         *options,
                         meanwhile=lambda: self._tell(identifier, progress),
                     )
             else:
-                self._encrypt(identifier, table, key, folder, progress)
+                self._encrypt(identifier, table, key, folder, progress, yes)
         if state is None:
             shutil.rmtree(folder, ignore_errors=True)
         self._tell(identifier, progress)
@@ -510,6 +538,7 @@ class Client:
         key: str,
         folder: Path,
         progress: Callable[[int, int], None] | None,
+        yes: bool,
     ) -> None:
         """Encrypts in this process."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -529,6 +558,7 @@ class Client:
             witness=self._witness,
             api_key=key,
             folder=str(folder),
+            yes=yes,
             reading=native.reading(),
             tell=tell,
         )
@@ -536,8 +566,10 @@ class Client:
 
     def delete_dataset(self, dataset: DatasetId) -> None:
         """Deletes a dataset everywhere: first its keys, after which nothing of it can be decrypted,
-        then its ciphertexts, then its jobs and results."""
+        then its ciphertexts, then its jobs and results. A dataset whose runs have not begun is
+        removed from the usage history of this machine (with the wheel)."""
         identifier = _identifier(dataset)
+        is_unused = self._is_unused(identifier)
         # If the generation service has forgotten it, all others deleted it before.
         shown = _if_there(lambda: self.generation.show_dataset(identifier))
         both = [self.computation] if shown is None else self._computations(shown)
@@ -548,6 +580,15 @@ class Client:
             except Error as error:
                 if error.kind != "not-found":  # it never reached this service, or an earlier call deleted it
                     raise
+        if is_unused:
+            _forget(identifier)
+
+    def _is_unused(self, dataset: UUID) -> bool:
+        """Returns whether a dataset has a ledger without runs."""
+        try:
+            return not self.ledger(dataset).runs
+        except Error:
+            return False
 
     def ledger(self, dataset: DatasetId) -> DatasetLedger:
         """Returns a dataset's releases and their cost, directly from the crypto service. The ledger
@@ -580,6 +621,7 @@ class Client:
         *,
         job: UUID | str | None = None,
         confirm: Callable[[Spending], bool] | None = None,
+        yes: bool = False,
     ) -> Run:
         """Starts a run, on one share of the dataset's budget.
 
@@ -588,12 +630,21 @@ class Client:
         means that the crypto service was set back, and one of kind ``not-agreed`` that one of
         several holders has not signed or has withdrawn; then nothing is started. ``confirm`` is
         called with the cost of the run and the remaining budget before anything is spent; if it
-        returns false, the `Error` has kind ``not-confirmed``.
+        returns false, the `Error` has kind ``not-confirmed``. Without ``confirm`` and ``job``, a run
+        after the dataset's first one is an `Error` of kind ``used-before`` unless ``yes``.
         """
         identifier, new = _identifier(dataset), _new(job)
-        parties.must_agree(self.standings(identifier))
+        shown = self.dataset(identifier)
+        parties.must_agree(self._standings(shown))
         if confirm is not None and not confirm(self._spending(identifier, new)):
             raise Error("not-confirmed", "Nothing was started")
+        if confirm is None and job is None and not yes and shown.runs_left < shown.terms.runs:
+            raise Error(
+                "used-before",
+                "Nothing was started",
+                "these records were used before",
+                way_out="To use them again, add yes=True.",
+            )
         # The other services check the crypto service against the receipt, as this program just did.
         body = NewJob(receipt=self._receipt(identifier))
         try:
@@ -849,6 +900,12 @@ class _Key:
     def __exit__(self, *_: object) -> None:
         if self._made is not None:
             self._client.delete_api_key(self._made.key)
+
+
+def _forget(dataset: UUID) -> None:
+    """Removes a dataset that released nothing, and cannot, from the usage history of this machine."""
+    if native.is_here():
+        native.call("The dataset is still in the usage history", "forget_dataset", str(dataset))
 
 
 def _identifier(thing: Any) -> UUID:

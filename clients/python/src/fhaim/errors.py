@@ -23,7 +23,7 @@ class Error(Exception):
 
     ``kind`` is for programs: a problem kind of the services (``not-found``, ``budget-spent``, ...)
     or one of this package (``unreachable``, ``unreadable``, ``program-missing``,
-    ``upload-failed``, ``job-failed``, ``job-cancelled``, ``timeout``, ``signed-out``, ``not-confirmed``,
+    ``upload-failed``, ``used-before``, ``job-failed``, ``job-cancelled``, ``timeout``, ``signed-out``, ``not-confirmed``,
     ``restored``, ``disagreement``).
     """
 

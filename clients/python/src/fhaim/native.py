@@ -54,22 +54,27 @@ def call(title: str, function: str, /, *arguments: Any, **named: Any) -> Any:
     try:
         done = getattr(_native, function)(*arguments, **named)
     except _native.Refused as error:
-        reason, way_out = (_here(words) for words in error.args)
-        raise Error("refused", title, reason or "", way_out=way_out) from None
+        kind, reason, way_out, remarks = error.args
+        _warn(remarks)
+        raise Error(kind, title, here(reason), way_out=here(way_out)) from None
     except (TypeError, ValueError) as error:
         raise Error("refused", title, str(error)) from error
     if isinstance(done, list):
         done = (done,)
     elif not isinstance(done, tuple):
         return done
-    for remark in done[-1]:
-        warnings.warn(remark, stacklevel=3)
+    _warn(done[-1])
     return done[0] if len(done) == 2 else done[:-1]
 
 
-def _here(words: str | None) -> str | None:
+def _warn(remarks: Sequence[str]) -> None:
+    for remark in remarks:
+        warnings.warn(remark, stacklevel=4)
+
+
+def here(words: str | None) -> str | None:
     """Returns a text of the command, with its flags in the form of arguments of this package."""
-    for flag in ("clamp", "ignore_columns"):
+    for flag in ("clamp", "ignore_columns", "yes"):
         words = words and words.replace(f"--{flag.replace('_', '-')}", f"{flag}=True")
     return words
 

@@ -71,10 +71,12 @@ class Schema:
         missing: Sequence[str] = (),
         epsilon: float | None = None,
         delta: float = 1e-9,
+        yes: bool = False,
     ) -> Schema:
         """Drafts a schema from a table. With ``epsilon``, the draft is differentially private and
         may be published without a check. Without it, the owner must check the schema
-        (``print(schema)``), its ``notes`` and its ``rules``."""
+        (``print(schema)``), its ``notes`` and its ``rules``. A private draft of records that were
+        used before is an `Error` of kind ``used-before`` unless ``yes``."""
         schema, notes, rules = native.call(
             "No schema was drafted",
             "draft",
@@ -85,6 +87,7 @@ class Schema:
             missing=list(missing),
             epsilon=epsilon,
             delta=delta,
+            yes=yes,
             tell=None,
         )
         return cls(json.loads(schema), notes, [Rule._from_json(rule) for rule in json.loads(rules)])

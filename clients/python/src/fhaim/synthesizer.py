@@ -84,8 +84,12 @@ class Synthesizer:
         y: object = None,
         *,
         progress: bool | native.Tell | None = None,
+        yes: bool = False,
     ) -> Synthesizer:
-        """Fits a model to a table, and spends epsilon on it. Ctrl-C stops it without a release."""
+        """Fits a model to a table, and spends epsilon on it. Ctrl-C stops it without a release.
+
+        If the records were used before from this machine, in any order and file format, warnings
+        report the total cost, and the call is an `Error` of kind ``used-before`` unless ``yes``."""
         if self.schema is None:
             raise Error(
                 "refused",
@@ -107,6 +111,7 @@ class Synthesizer:
             model_mb=self.model_mb,
             target_weight=self.target_weight,
             memory_mb=self.memory_mb,
+            yes=yes,
             reading=native.reading(self.missing, self.clamp, self.ignore_columns),
             tell=native.shown(progress),
         )

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fhaim.errors import Error
+from fhaim.native import here
 
 @dataclass(frozen=True)
 class Purpose:
@@ -35,6 +36,9 @@ UPLOAD = Purpose(
     True,
 )
 """Encrypting a table."""
+
+USED_BEFORE = "error: these records were used before"
+"""The program stopped because it would have used records again."""
 
 CONSENT = Purpose("not-agreed", "The holder's key was not used", None, False)
 """Writing a card, or signing: the caller decides whether to show the program's remarks."""
@@ -129,6 +133,8 @@ class Program:
         if process.returncode != 0:
             reason = said.strip().removeprefix("error: ") or f"exit status {process.returncode}"
             purpose = self._purpose
+            if USED_BEFORE in said:
+                raise Error("used-before", purpose.title, here(reason))
             raise Error(purpose.kind, purpose.title, reason, way_out=purpose.way_out)
         if show is not None:
             show(said.strip())

@@ -14,7 +14,7 @@ use fhaim_domain::{
 use fhaim_dp::{Ladder, Rho, accounting};
 use fhaim_eval::{evaluate, html_page};
 use fhaim_files::{
-    memory::{self, KnownRecords, Use},
+    memory::{self, KnownRecords, RecordSource, Use},
     progress::{PhaseProgress, Progress},
 };
 use fhaim_he::Layout;
@@ -183,10 +183,14 @@ impl<'a> Request<'a> {
     /// Reports earlier uses of the records, and asks for confirmation.
     fn look_up(&self) -> Result<Option<KnownRecords>, Error> {
         let GenerateArguments {
-            data, delta, yes, ..
+            data,
+            format,
+            delta,
+            yes,
+            ..
         } = self.arguments;
         Ok(memory::look_up(
-            data,
+            RecordSource::Table(data, format),
             spending(self.job.rho),
             *delta,
             None,

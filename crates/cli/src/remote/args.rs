@@ -251,9 +251,10 @@ With --holder, several accounts hold the dataset. Each of them prints its card w
 signs the dataset with `fhaim dataset sign`, and uploads its part of the table. The first card must be
 that of the account that creates the dataset.
 
-The privacy costs of datasets over the same records add up. This machine keeps a history of the tables
-that were used, by a keyed digest of each file. If the table was used before, the command shows the
-total cost and asks for confirmation (not with --yes).";
+The privacy costs of datasets over the same records add up. This machine keeps a history of the records
+that were used, as keyed hashes, and recognises them in any order and file format. If they were used
+before, the command shows the total cost and asks for confirmation. Without a terminal it stops. --yes
+continues in both cases.";
 
 /// Flags of `dataset create`.
 #[derive(Debug, Args)]
@@ -305,7 +306,7 @@ pub struct CreateArguments {
     /// Each of them charges every decryption to its own ledger.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
     pub keys: u8,
-    /// Do not ask for confirmation if the records were used before
+    /// Continue without a question if the records were used before
     #[arg(long)]
     pub yes: bool,
     /// Print the dataset as JSON
@@ -338,7 +339,7 @@ pub struct UploadArguments {
     /// Handling of values and columns that are not in the schema.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
-    /// Do not ask for confirmation if the records were used before
+    /// Continue without a question if the records were used before
     #[arg(long)]
     pub yes: bool,
     /// Print the upload as JSON
@@ -467,7 +468,8 @@ pub struct JobRunArguments {
     /// new identifier]
     #[arg(long, value_name = "ID")]
     pub job: Option<Uuid>,
-    /// Do not ask for confirmation
+    /// Start the run without a question, also if the dataset had a run before. Without a terminal, this is needed
+    /// from the second run on
     #[arg(long)]
     pub yes: bool,
     /// Show the job's progress until it ends

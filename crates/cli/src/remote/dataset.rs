@@ -14,7 +14,7 @@ use fhaim_domain::{Claim, NearUnique, Schema, counted};
 use fhaim_dp::{Ladder, Rho};
 use fhaim_files::{
     ask, can_ask,
-    memory::{self, Use},
+    memory::{self, RecordSource, Use},
     progress::Progress,
 };
 use fhaim_he::Layout;
@@ -75,10 +75,11 @@ async fn rename(arguments: &RenameArguments) -> Result<(), Error> {
 
 async fn create(arguments: &CreateArguments) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
-    let layout = match &arguments.data {
+    let data: Option<Data> = arguments.data.as_ref().map(Data::from);
+    let layout = match &data {
         Some(data) => {
             let source = input::Source {
-                data: &data.into(),
+                data,
                 schema: &schema,
                 format: &arguments.format,
                 strictness: &arguments.strictness,
@@ -114,11 +115,12 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
     // Invalid terms fail here with a reason, before anything is sent.
     let budget = terms.plan()?.core.budget;
     eprint!("{}", holders::risk(&terms));
-    if let Some(data) = &arguments.data {
-        memory::look_up(data, spending(budget), terms.delta, None, arguments.yes)?;
+    if let Some(data) = &data {
+        let records = RecordSource::Table(data, &arguments.format);
+        memory::look_up(records, spending(budget), terms.delta, None, arguments.yes)?;
     }
     let client = login::client()?;
-    if arguments.data.is_some() {
+    if data.is_some() {
         let others = client.datasets().await?;
         let alike = others.iter().filter(|other| {
             other.state == DatasetState::Ready && other.terms.0.schema == terms.schema
@@ -235,7 +237,7 @@ pub async fn send(
     };
     let (data, id) = (&arguments.data, dataset.id);
     let known = memory::look_up(
-        data,
+        RecordSource::Table(data, format),
         spending(plan.core.budget),
         terms.delta,
         Some(id),
@@ -369,8 +371,13 @@ async fn delete(arguments: &DeleteArguments) -> Result<(), Error> {
     if !arguments.yes && !confirmed(arguments.dataset)? {
         return Err(Error::Usage("cancelled: nothing was deleted".to_owned()));
     }
+    // The ledger is deleted with the dataset. If this account starts a run in between, its cost is not in the history.
+    let ledger = client.ledger(arguments.dataset).await;
     client.delete_dataset(arguments.dataset).await?;
     forget_ladder(arguments.dataset)?;
+    if ledger.is_ok_and(|ledger| ledger.runs.is_empty()) {
+        memory::forget_dataset(arguments.dataset);
+    }
     output::print(&format!("{}: deleted\n", arguments.dataset))
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fhaim_api::{dataset::Dataset, keys::KeySet, upload::UploadState};
 use fhaim_domain::Schema;
-use fhaim_files::{ask, can_ask};
+use fhaim_files::{ask, can_ask, memory};
 use fhaim_protocol::{
     committee::KeyService,
     roster::{ContributionKind, Member, Partition, Roster},
@@ -134,7 +134,11 @@ pub async fn withdraw(arguments: &ConsentArguments) -> Result<(), Error> {
         );
     }
     match part {
-        WithdrawnPart::Deleted => eprintln!("note: this account's upload was deleted"),
+        WithdrawnPart::Deleted => {
+            eprintln!("note: this account's upload was deleted");
+            // No run over it has started, and none can.
+            memory::forget_dataset(dataset.id);
+        }
         WithdrawnPart::Absent => {}
         WithdrawnPart::Kept => eprintln!(
             "note: this account's upload was not deleted, because a run over it has started. It remains \

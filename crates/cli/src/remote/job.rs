@@ -69,8 +69,8 @@ async fn start(
     if let Some(forecast) = &forecast {
         progress.say(&forecast.before());
     }
-    if !arguments.yes && can_ask() && !ask(&question(client, dataset).await?)? {
-        return Err(Error::Usage("cancelled: nothing was started".to_owned()));
+    if !arguments.yes {
+        agree(client, arguments).await?;
     }
     let id = arguments.job.unwrap_or_else(Uuid::now_v7);
     // The identifier is printed first, so that the job can be found even if the answer is lost.
@@ -106,6 +106,25 @@ async fn forecast(client: &Client, dataset: Uuid, progress: &Progress) -> Option
 }
 
 /// Returns the question before a run, with its cost and the remaining budget.
+/// Asks at the terminal before a run starts. Without a terminal, stops a run after the first one, unless it may be the
+/// continuation of a run with a known identifier.
+async fn agree(client: &Client, arguments: &JobRunArguments) -> Result<(), Error> {
+    let dataset = arguments.dataset;
+    if can_ask() {
+        return match ask(&question(client, dataset).await?)? {
+            true => Ok(()),
+            false => Err(Error::Usage("cancelled: nothing was started".to_owned())),
+        };
+    }
+    if arguments.job.is_none() {
+        let shown = client.dataset(dataset).await?;
+        if shown.runs_left < shown.terms.0.runs {
+            return Err(fhaim_files::Error::UsedBefore.into());
+        }
+    }
+    Ok(())
+}
+
 async fn question(client: &Client, dataset: Uuid) -> Result<String, Error> {
     let shown = client.dataset(dataset).await?;
     let ledger = client.ledger(dataset).await?;

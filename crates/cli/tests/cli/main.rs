@@ -35,8 +35,19 @@ fn folder(csv: impl AsRef<[u8]>, schema: impl AsRef<[u8]>) -> TempDir {
     folder
 }
 
-/// Returns the arguments of `fhaim COMMAND` for the folder's table, followed by `more`.
+/// Returns the arguments of `fhaim COMMAND` for the folder's table, followed by `more`. The command uses records that
+/// were used before.
 fn generate<'a>(command: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let yes: &[&str] = if more.contains(&"--yes") {
+        &[]
+    } else {
+        &["--yes"]
+    };
+    [&first_use(command, more), yes].concat()
+}
+
+/// Like [`generate`], for records that were not used before.
+fn first_use<'a>(command: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let files = ["--data", "t.csv", "--schema", "t.schema.json"];
     [&[command], &files[..], &["--out", "out.csv"], more].concat()
 }

@@ -1,18 +1,23 @@
 //! Tests of the usage history.
 
-use std::fs;
+use std::{fs, io::Write};
 
+use parquet::{
+    data_type::{ByteArray, ByteArrayType, Int32Type},
+    file::writer::SerializedFileWriter,
+    schema::parser::parse_message_type,
+};
 use serde_json::Value;
 
-use crate::{CONFIG, SCHEMA, fhaim, folder, generate, stderr, table};
+use crate::{CONFIG, SCHEMA, fhaim, first_use, folder, generate, stderr, table};
 
-/// The costs of two runs over the same records add up, and the second run shows the total. Records that differ in one
-/// value are different records.
+/// The costs of two runs over the same records add up, and the second run shows the total. A corrected value changes
+/// nothing.
 #[test]
 fn second_run_over_the_same_records_shows_the_total_cost() {
     let folder = folder(table(200), SCHEMA);
     let run = |more: &[&str]| {
-        let arguments = [&["--quiet"], &generate("run", more)[..]].concat();
+        let arguments = [&["--quiet"], &first_use("run", more)[..]].concat();
         let output = fhaim(folder.path(), &arguments);
         assert!(output.status.success(), "{}", stderr(&output));
         stderr(&output)
@@ -43,13 +48,189 @@ fn second_run_over_the_same_records_shows_the_total_cost() {
 
     let csv = fs::read_to_string(folder.path().join("t.csv")).unwrap();
     fs::write(folder.path().join("t.csv"), csv.replacen("red", "blue", 1)).unwrap();
-    assert_eq!(run(&["--epsilon", "1"]), "");
+    let told = run(&["--epsilon", "1", "--yes"]);
+    assert!(told.contains("records were used before"), "{told}");
+}
+
+/// Without a terminal, a first run over these records starts.
+#[test]
+fn first_run_without_a_terminal_starts() {
+    let folder = folder(table(200), SCHEMA);
+    let output = fhaim(
+        folder.path(),
+        &first_use("local", &["--epsilon", "1", "--quiet"]),
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "");
+}
+
+/// Without a terminal, a run over records that were used before stops unless `--yes` is given.
+#[test]
+fn second_run_without_a_terminal_stops_unless_yes_is_given() {
+    let folder = folder(table(200), SCHEMA);
+    let run = |command: &str, more: &[&str]| {
+        let more = [&["--epsilon", "1", "--quiet"], more].concat();
+        fhaim(folder.path(), &first_use(command, &more))
+    };
+    assert!(run("local", &[]).status.success());
+    let written = fs::read(folder.path().join("out.csv")).unwrap();
+    for command in ["local", "run"] {
+        let stopped = run(command, &[]);
+        assert_eq!(stopped.status.code(), Some(2));
+        let told = stderr(&stopped);
+        assert!(told.contains("these records were used before"), "{told}");
+        assert!(told.contains("add --yes"), "{told}");
+        assert_eq!(fs::read(folder.path().join("out.csv")).unwrap(), written);
+    }
+    let output = run("local", &["--yes"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+/// Returns the rows of a table as Parquet.
+fn parquet(rows: &str) -> Vec<u8> {
+    let schema =
+        "message t {required int32 x; required binary c (UTF8); required binary y (UTF8);}";
+    let schema = parse_message_type(schema).unwrap().into();
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Default::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    for column in 0..3 {
+        let cells = rows.lines().map(|row| row.split(',').nth(column).unwrap());
+        let mut of_group = group.next_column().unwrap().unwrap();
+        if column == 0 {
+            let numbers: Vec<i32> = cells.map(|cell| cell.parse().unwrap()).collect();
+            of_group
+                .typed::<Int32Type>()
+                .write_batch(&numbers, None, None)
+                .unwrap();
+        } else {
+            let texts: Vec<ByteArray> = cells.map(ByteArray::from).collect();
+            of_group
+                .typed::<ByteArrayType>()
+                .write_batch(&texts, None, None)
+                .unwrap();
+        }
+        of_group.close().unwrap();
+    }
+    group.close().unwrap();
+    writer.into_inner().unwrap()
+}
+
+/// A table in other forms: the name of each file, and its content.
+fn other_forms(csv: &str) -> Vec<(&'static str, Vec<u8>)> {
+    let (header, rows) = csv.split_once('\n').unwrap();
+    let mut sorted: Vec<&str> = rows.lines().collect();
+    sorted.sort_unstable();
+    let sorted = format!("{header}\n{}\n", sorted.join("\n"));
+    let (_, fewer) = rows.split_once('\n').unwrap();
+    let reordered = csv.lines().map(|row| {
+        let cells: Vec<&str> = row.split(',').rev().collect();
+        cells.join(",") + "\n"
+    });
+    let quoted = csv
+        .lines()
+        .map(|row| format!("\"{}\"\r\n", row.replace(',', "\",\"")));
+    let utf_16: Vec<u8> = csv.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(csv.as_bytes()).unwrap();
+    vec![
+        ("same.csv", csv.into()),
+        ("sorted.csv", sorted.into()),
+        ("fewer.csv", format!("{header}\n{fewer}").into()),
+        ("semicolons.csv", csv.replace(',', ";").into()),
+        ("tabs.tsv", csv.replace(',', "\t").into()),
+        ("reordered.csv", reordered.collect::<String>().into()),
+        ("quoted.csv", quoted.collect::<String>().into()),
+        ("mark.csv", format!("\u{feff}{csv}").into()),
+        ("utf-16.csv", [&[0xff, 0xfe], &utf_16[..]].concat()),
+        ("gzip.csv.gz", gzip.finish().unwrap()),
+        ("table.parquet", parquet(rows)),
+    ]
+}
+
+/// Without a terminal, a run over the same records stops in every form of the table, and keeps existing outputs.
+#[test]
+fn same_records_in_another_form_stop_a_script() {
+    let folder = folder(table(200), SCHEMA);
+    let local = |data: &str, more: &[&str]| {
+        let files = [
+            "local",
+            "--data",
+            data,
+            "--schema",
+            "t.schema.json",
+            "--out",
+            "out.csv",
+        ];
+        let arguments = [&files[..], &["--epsilon", "1", "--quiet"], more].concat();
+        fhaim(folder.path(), &arguments)
+    };
+    let first = local("t.csv", &[]);
+    assert!(first.status.success(), "{}", stderr(&first));
+    let written = fs::read(folder.path().join("out.csv")).unwrap();
+    for (name, content) in other_forms(&table(200)) {
+        fs::write(folder.path().join(name), content).unwrap();
+        let stopped = local(name, &[]);
+        let told = stderr(&stopped);
+        assert_eq!(stopped.status.code(), Some(2), "{name}: {told}");
+        assert!(
+            told.contains("these records were used before"),
+            "{name}: {told}"
+        );
+        assert_eq!(
+            fs::read(folder.path().join("out.csv")).unwrap(),
+            written,
+            "{name}"
+        );
+    }
+}
+
+/// Numbers with decimal commas are the same numbers.
+#[test]
+fn same_records_with_decimal_commas_stop_a_script() {
+    let folder = folder(table(200), SCHEMA);
+    let epsilon = ["--epsilon", "1", "--quiet"];
+    let first = fhaim(folder.path(), &first_use("local", &epsilon));
+    assert!(first.status.success(), "{}", stderr(&first));
+    let csv = table(200).replace(',', ";");
+    let with_comma = |row: &str| row.replacen(';', ",0;", 1) + "\n";
+    let (header, rows) = csv.split_once('\n').unwrap();
+    let rows: String = rows.lines().map(with_comma).collect();
+    fs::write(folder.path().join("t.csv"), format!("{header}\n{rows}")).unwrap();
+    let number =
+        r#""kind": "number", "decimals": 1, "trailing_zeros": true, "decimal_comma": true"#;
+    let schema = SCHEMA.replacen(r#""kind": "numeric""#, number, 1);
+    fs::write(folder.path().join("t.schema.json"), schema).unwrap();
+    let stopped = fhaim(folder.path(), &first_use("local", &epsilon));
+    let told = stderr(&stopped);
+    assert_eq!(stopped.status.code(), Some(2), "{told}");
+    assert!(told.contains("these records were used before"), "{told}");
+}
+
+/// Records with other columns are other records.
+#[test]
+fn table_with_another_column_is_not_recognised() {
+    let folder = folder(table(200), SCHEMA);
+    let first = fhaim(
+        folder.path(),
+        &first_use("local", &["--epsilon", "1", "--quiet"]),
+    );
+    assert!(first.status.success(), "{}", stderr(&first));
+    let csv = fs::read_to_string(folder.path().join("t.csv")).unwrap();
+    let wider: String = csv.lines().map(|row| format!("{row},z\n")).collect();
+    fs::write(folder.path().join("t.csv"), wider).unwrap();
+    let more = ["--epsilon", "1", "--quiet", "--ignore-columns", "--json"];
+    let output = fhaim(folder.path(), &first_use("local", &more));
+    let told = stderr(&output);
+    assert!(
+        output.status.success() && !told.contains("used before"),
+        "{told}"
+    );
 }
 
 /// Without the key, the history does not reveal which records were used. Only its owner can read it.
 #[test]
 fn history_is_keyed_and_readable_only_by_its_owner() {
-    let digests = [(); 2].map(|()| {
+    let hashes = [(); 2].map(|()| {
         let folder = folder(table(50), SCHEMA);
         let local = generate("local", &["--epsilon", "1"]);
         let output = fhaim(folder.path(), &local);
@@ -66,12 +247,11 @@ fn history_is_keyed_and_readable_only_by_its_owner() {
         }
         let entries = fs::read(config.join("memory.json")).unwrap();
         let entries: Value = serde_json::from_slice(&entries).unwrap();
-        entries["uses"][0]["records"].as_str().unwrap().to_owned()
+        let hashes = &entries["tables"][0]["records"]["hashes"];
+        hashes.as_str().unwrap().to_owned()
     });
-    // The digests of the same records differ on two machines.
-    assert_ne!(digests[0], digests[1]);
-    let plain = fhaim_api::Digest::of(table(50).as_bytes()).to_string();
-    assert!(!digests.contains(&plain));
+    // The hashes of the same records differ on two machines.
+    assert_ne!(hashes[0], hashes[1]);
 }
 
 /// A file name may contain any characters. Control characters must not reach the terminal.

@@ -5,14 +5,14 @@ use std::fmt;
 use fhaim_domain::counted;
 
 use super::{
-    Entry, Use,
+    Earlier, Entry, Use,
     cost::{Total, Unit, UseCost, decimals_up, digits_up},
 };
 use crate::shown;
 
 /// The costs of earlier uses of some records, and of the next one.
 pub(super) struct Account<'a> {
-    pub before: &'a [Entry],
+    pub before: &'a [Earlier],
     pub next: UseCost,
     pub delta: f64,
 }
@@ -27,7 +27,7 @@ pub(super) struct Told {
 impl Account<'_> {
     /// Returns the costs of all uses, the next one last.
     pub fn costs(&self) -> impl Iterator<Item = &UseCost> {
-        let before = self.before.iter().map(|entry| &entry.cost);
+        let before = self.before.iter().map(|earlier| &earlier.entry.cost);
         before.chain([&self.next])
     }
 
@@ -59,14 +59,31 @@ pub(super) fn left_out(uncounted: usize) -> String {
     }
 }
 
+/// From this share on, records that were used count as all records: some may have been added or corrected since.
+const ALL: f64 = 0.9;
+
+/// Describes a share of the records, which is an estimate.
+fn records(share: f64) -> String {
+    match (100.0 * share).round() as u32 {
+        _ if share >= ALL => "these records".to_owned(),
+        45..=55 => "about half of these records".to_owned(),
+        percent => format!("about {}% of these records", percent.max(1)),
+    }
+}
+
 impl fmt::Display for Account<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let most = self.before.iter().map(|earlier| earlier.share);
         write!(
             f,
-            "these records were used before, and the privacy costs add up:"
+            "{} were used before, and the privacy costs add up:",
+            records(most.fold(0.0, f64::max))
         )?;
-        for entry in self.before {
+        for Earlier { entry, share } in self.before {
             write!(f, "\n  {entry}")?;
+            if *share < ALL {
+                write!(f, ", of {}", records(*share))?;
+            }
         }
         let costs: Vec<&UseCost> = self.costs().collect();
         for unit in units(&costs) {

@@ -1,12 +1,12 @@
 //! Tests of the entries in the history file, and of the account that a holder sees.
 
-use fhaim_dp::accounting;
+use fhaim_dp::{Rho, accounting};
 
 use super::*;
 
 fn entry(cost: UseCost) -> Entry {
     Entry {
-        records: [0x5a; 32],
+        table: 0,
         used_for: Use::Run {
             out: "a.csv".to_owned(),
         },
@@ -15,7 +15,11 @@ fn entry(cost: UseCost) -> Entry {
 }
 
 fn told(before: &[UseCost], next: UseCost, delta: f64) -> String {
-    let before: Vec<Entry> = before.iter().cloned().map(entry).collect();
+    let earlier = |cost: &UseCost| Earlier {
+        entry: entry(cost.clone()),
+        share: 1.0,
+    };
+    let before: Vec<Earlier> = before.iter().map(earlier).collect();
     let account = Account {
         before: &before,
         next,
@@ -87,37 +91,67 @@ fn account_shows_the_delta_of_a_draft() {
     );
 }
 
-/// 2^79 units of 2^-80 are 1/2.
-#[test]
-fn entries_round_trip_through_the_file() {
-    let digest = "5a".repeat(32);
-    let text = format!(
-        r#"{{"version":1,"uses":[{{"records":"{digest}","used_for":{{"run":{{"out":"a.csv"}}}},"program":"fhaim","unit":"added-or-removed","epsilon":"0e0","delta":"0e0","rho":"604462909807314587353088"}},{{"records":"{digest}","used_for":{{"run":{{"out":"a.csv"}}}},"program":"fhaim-lab mix","unit":"replaced","epsilon":"2.0000000000000004e0","delta":"1e-5"}}]}}"#
-    );
-    let entries = decode(text.as_bytes()).unwrap();
-    let expected = [
+/// The uses of a history file, for a table with the hashes 1 (once) and 2 (three times). 2^79 units of 2^-80 are 1/2.
+const USES: &str = r#"[{"table":0,"used_for":{"run":{"out":"a.csv"}},"program":"fhaim","unit":"added-or-removed","epsilon":"0e0","delta":"0e0","rho":"604462909807314587353088"},{"table":0,"used_for":{"run":{"out":"a.csv"}},"program":"fhaim-lab mix","unit":"replaced","epsilon":"2.0000000000000004e0","delta":"1e-5"}]"#;
+
+fn uses() -> Vec<Entry> {
+    let costs = [
         UseCost::zcdp("fhaim", half()),
         UseCost::approximate("fhaim-lab mix", Unit::Replaced, 2f64.next_up(), 1e-5),
     ];
-    assert_eq!(entries, expected.map(entry));
-    let form = FileForm {
-        version: VERSION,
-        uses: entries,
+    costs.map(entry).to_vec()
+}
+
+fn compact(history: History) -> String {
+    let text: serde_json::Value = serde_json::from_slice(&history.encode().unwrap()).unwrap();
+    text.to_string()
+}
+
+#[test]
+fn history_round_trips_through_the_file() {
+    let tables = r#"[{"records":{"hashes":"AQAAAAAAAAACAAAAAAAAAA==","times":[1,3]}}]"#;
+    let text = format!(r#"{{"version":2,"tables":{tables},"uses":{USES}}}"#);
+    let history = History::decode(text.as_bytes()).unwrap();
+    assert_eq!(history.uses, uses());
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(compact(history), value.to_string());
+}
+
+#[test]
+fn removed_uses_leave_the_tables_of_the_others() {
+    let mut history = History::default();
+    let run = |out: &str| Use::Run {
+        out: out.to_owned(),
     };
-    assert_eq!(serde_json::to_string(&form).unwrap(), text);
+    for (digit, out) in [(1, "a"), (2, "b"), (3, "c"), (1, "d")] {
+        let cost = UseCost::zcdp("fhaim", half());
+        history.add(&Identity::File([digit; 32]), &run(out), cost);
+    }
+    history.remove(|entry| entry.used_for == run("b"));
+    let files = [1, 3].map(|digit| Identity::File([digit; 32]));
+    assert_eq!(history.tables, files);
+    let tables: Vec<usize> = history.uses.iter().map(|entry| entry.table).collect();
+    assert_eq!(tables, [0, 1, 0]);
 }
 
 #[test]
 fn damaged_file_is_rejected() {
-    let form = FileForm {
-        version: VERSION,
+    let history = History {
+        tables: vec![Identity::File([0x5a; 32])],
         uses: vec![entry(UseCost::approximate("p", Unit::Party, 1.0, 0.5))],
     };
-    let text = serde_json::to_string(&form).unwrap();
-    assert!(decode(text.as_bytes()).is_ok());
+    let text = compact(history);
+    assert!(History::decode(text.as_bytes()).is_ok());
     for (old, new, problem) in [
-        (r#""version":1"#, r#""version":2"#, "version 2"),
-        (r#""version":1,"#, "", "missing field `version`"),
+        (r#""version":2"#, r#""version":3"#, "it has version 3"),
+        (r#","version":2"#, "", "missing field `version`"),
+        (r#""table":0"#, r#""table":1"#, "a use has no table"),
+        (
+            r#""version":2"#,
+            r#""version":1"#,
+            "it has version 1, but this program reads version 2",
+        ),
+        (&"5a".repeat(32), "5a", "it is damaged"),
         (r#""program":"p","#, "", "missing field `program`"),
         (
             r#""program""#,
@@ -132,7 +166,7 @@ fn damaged_file_is_rejected() {
         (r#""5e-1""#, "0.5", "invalid type: floating point"),
     ] {
         assert!(text.contains(old), "{text}");
-        let refused = decode(text.replace(old, new).as_bytes()).unwrap_err();
+        let refused = History::decode(text.replace(old, new).as_bytes()).unwrap_err();
         assert!(refused.contains(problem), "{problem:?} is not in {refused}");
     }
 }

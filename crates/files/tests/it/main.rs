@@ -3,4 +3,5 @@
 /// The checks of `fhaim-intake`'s tests, which read the same form of expectations.
 #[path = "../../../intake/tests/it/check/mod.rs"]
 mod check;
+mod history;
 mod situations;

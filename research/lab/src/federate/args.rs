@@ -179,7 +179,7 @@ pub struct FederateArguments {
     /// Maximum memory for the model, in MB
     #[arg(long, value_name = "MB", default_value_t = 80)]
     pub model_mb: usize,
-    /// Do not ask for confirmation if records were used before
+    /// Continue without a question if records were used before
     #[arg(long)]
     pub yes: bool,
     /// Print the summary as JSON

@@ -16,7 +16,7 @@ use fhaim_federated::{
 use fhaim_files::{
     check_apart,
     data::Data,
-    memory::{self, KnownRecords, Use, UseCost},
+    memory::{self, KnownRecords, RecordSource, Use, UseCost},
     part_files,
     progress::Progress,
     shown,
@@ -336,10 +336,12 @@ fn look_up(
     rho: Rho,
     progress: &Progress,
 ) -> Result<Option<KnownRecords>, Error> {
-    let parties = files
-        .iter()
-        .map(|path| (path.into(), UseCost::zcdp(PROGRAM, rho)));
-    let parties: Vec<(Data, UseCost)> = parties.collect();
+    let tables: Vec<Data> = files.iter().map(Data::from).collect();
+    let party = |data| {
+        let records = RecordSource::Table(data, &arguments.format);
+        (records, UseCost::zcdp(PROGRAM, rho))
+    };
+    let parties: Vec<(RecordSource<'_>, UseCost)> = tables.iter().map(party).collect();
     let how = (arguments.yes, progress.is_quiet());
     Ok(memory::look_up_parties(&parties, arguments.delta, how)?)
 }

@@ -291,7 +291,7 @@ pub struct TrainArguments {
     /// File for the networks
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Do not ask for confirmation if records were used before
+    /// Continue without a question if records were used before
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]

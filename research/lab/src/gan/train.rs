@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fhaim_domain::counted;
 use fhaim_files::data::Data;
-use fhaim_files::memory::{self, Use, UseCost};
+use fhaim_files::memory::{self, RecordSource, Use, UseCost};
 use fhaim_files::progress::Progress;
 use fhaim_files::{StagedFile, check_apart, check_distinct, part_files, shown_path};
 use fhaim_gan::{Examples, Model};
@@ -130,17 +130,26 @@ impl<'a> Origin<'a> {
 
     /// Returns the cost of training to the records of each file. Every run splits images among parties at random, so
     /// the party of an image is unknown. Its cost is therefore that of the party that pays most.
-    fn costs(&self, arguments: &TrainArguments, kept: &Kept) -> Vec<(Data, UseCost)> {
+    fn costs<'s>(
+        &'s self,
+        arguments: &'s TrainArguments,
+        kept: &Kept,
+    ) -> Vec<(RecordSource<'s>, UseCost)> {
         let protected = arguments.method.protected().unwrap_or(Protected::Record);
         let unit = protected.unit();
         let cost = |epsilon| UseCost::approximate(PROGRAM, unit, epsilon, arguments.delta);
         match self {
             Self::Tables { parts, .. } => {
                 let numbered = parts.iter().enumerate();
-                let costs = numbered.map(|(n, part)| (part.clone(), cost(kept.party_epsilon(n))));
-                costs.collect()
+                let party = |(n, part): (usize, &'s Data)| {
+                    let records = RecordSource::Table(part, &arguments.reading.format);
+                    (records, cost(kept.party_epsilon(n)))
+                };
+                numbered.map(party).collect()
             }
-            Self::Images { images, .. } => vec![(images.clone(), cost(kept.epsilon))],
+            Self::Images { images, .. } => {
+                vec![(RecordSource::Bytes(images), cost(kept.epsilon))]
+            }
         }
     }
 

@@ -147,7 +147,7 @@ pub struct MixArguments {
     /// File for the classes of synthetic images
     #[arg(long, value_name = "IDX", requires = "images")]
     pub out_labels: Option<PathBuf>,
-    /// Do not ask for confirmation if records were used before
+    /// Continue without a question if records were used before
     #[arg(long)]
     pub yes: bool,
     /// Print the summary as JSON

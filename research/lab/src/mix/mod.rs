@@ -13,7 +13,7 @@ use std::{
 use fhaim_domain::{Table, counted};
 use fhaim_dp::{Ladder, Leak, Ledger, Rho, accounting};
 use fhaim_files::{
-    memory::{self, Unit, Use, UseCost},
+    memory::{self, RecordSource, Unit, Use, UseCost},
     progress::Progress,
     shown,
 };
@@ -103,7 +103,11 @@ pub fn run(
         Method::Cda => cda(arguments, &points, seed)?,
     };
     let cost = planned.cost(rho);
-    let known = memory::look_up(data, cost, arguments.delta, None, arguments.yes)?;
+    let records = match arguments.images {
+        Some(_) => RecordSource::Bytes(data),
+        None => RecordSource::Table(data, &arguments.format),
+    };
+    let known = memory::look_up(records, cost, arguments.delta, None, arguments.yes)?;
     let made = planned.make(&points, rho, seed, progress)?;
     if let Some(records) = &known {
         let out = arguments.out.display().to_string();

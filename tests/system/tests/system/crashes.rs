@@ -23,7 +23,7 @@ struct Finished {
 fn job(services: &mut Services, disturb: impl FnOnce(&mut Services)) -> Finished {
     let dataset = services.dataset("ana", &[]);
     let started = Instant::now();
-    let job = services.json("ana", &["job", "run", &dataset]);
+    let job = services.json("ana", &["job", "run", &dataset, "--yes"]);
     let job = job["id"].as_str().unwrap().to_owned();
     disturb(services);
     services.run("ana", &["job", "watch", &job]);

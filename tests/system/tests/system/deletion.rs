@@ -176,7 +176,7 @@ fn must_be_gone(services: &Services, pieces: &Pieces, place: &str) {
 fn deleted_dataset_leaves_no_bytes_in_any_file() {
     let services = start();
     let dataset = services.dataset("ana", &[]);
-    services.run("ana", &["job", "run", &dataset, "--watch"]);
+    services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     assert!(pages(&services, &dataset) > 0);
     let models = services
         .home(GENERATION)
@@ -201,7 +201,7 @@ fn dataset_is_deleted_during_its_job() {
     let services = start();
     for wait in [0, 150, 400] {
         let dataset = services.dataset("ana", &[]);
-        services.run("ana", &["job", "run", &dataset]);
+        services.run("ana", &["job", "run", &dataset, "--yes"]);
         if wait > 0 {
             // The middle of the job: a page is sealed, and others follow.
             until(|| match pages(&services, &dataset) {
@@ -222,7 +222,7 @@ fn dataset_is_deleted_during_its_job() {
     }
     // The interrupted workers continue with the batches of other datasets.
     let other = services.dataset("ana", &[]);
-    services.run("ana", &["job", "run", &other, "--watch"]);
+    services.run("ana", &["job", "run", &other, "--yes", "--watch"]);
 }
 
 /// Kills a service at several points of the deletion, with and without a job.
@@ -233,7 +233,7 @@ fn deletion_interrupted_by_a_kill_leaves_nothing() {
     for point in 0..9 {
         let dataset = services.dataset("ana", &[]);
         if point % 4 < 2 {
-            services.run("ana", &["job", "run", &dataset]);
+            services.run("ana", &["job", "run", &dataset, "--yes"]);
         }
         let pieces = pieces(&services, &dataset);
         let service = [COMPUTATION, CRYPTO, GENERATION][point % 3];

@@ -42,7 +42,7 @@ pub fn released(services: &Services, user: &str, job: &str) -> Vec<Vec<i64>> {
 fn whole(services: &Services) {
     services.sign_up("ana");
     let dataset = services.dataset("ana", &[]);
-    let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let job = services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     let job = job.lines().next().unwrap().to_owned();
     services.run("ana", &["download", &job, "--out", "synthetic.csv"]);
     let synthetic = fs::read_to_string(services.folder.path().join("synthetic.csv")).unwrap();
@@ -57,7 +57,9 @@ fn whole(services: &Services) {
         "--epsilon",
         "1",
     ];
-    let files = ["--out", "own.csv", "--ledger", "own.json", "--seed", "5"];
+    let files = [
+        "--out", "own.csv", "--ledger", "own.json", "--seed", "5", "--yes",
+    ];
     let model = ["--model-out", "own.model"];
     services.run("ana", &[&["run"], &data[..], &files[..], &model].concat());
     let own = read_json(&services.folder.path().join("own.json"));
@@ -75,7 +77,7 @@ fn whole(services: &Services) {
     assert!(ledger["spent"]["rho"].as_f64().unwrap() <= ledger["budget"]["rho"].as_f64().unwrap());
 
     // The budget allows only one run.
-    let again = services.command("ana", &["job", "run", &dataset, "--watch"]);
+    let again = services.command("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     assert!(!again.status.success());
     let told = String::from_utf8_lossy(&again.stderr).to_lowercase();
     assert!(told.contains("budget"), "{told}");
@@ -136,9 +138,12 @@ fn published_tables_are_synthesized_on_postgres_and_s3() {
         let dataset = services.run("ana", &[&["dataset", "create"], &create[..]].concat());
         let dataset = dataset.trim();
         let started = Instant::now();
-        services.run("ana", &["dataset", "upload", dataset, "--data", &csv]);
+        services.run(
+            "ana",
+            &["dataset", "upload", dataset, "--data", &csv, "--yes"],
+        );
         let uploaded = started.elapsed().as_secs_f64();
-        let job = services.run("ana", &["job", "run", dataset, "--watch"]);
+        let job = services.run("ana", &["job", "run", dataset, "--yes", "--watch"]);
         let ran = started.elapsed().as_secs_f64() - uploaded;
         eprintln!("{table}: upload {uploaded:.1} s, job {ran:.1} s\n{job}");
         let job = job.lines().next().unwrap();
@@ -162,7 +167,7 @@ fn concurrent_jobs_share_the_budget_exactly() {
     let dataset = services.dataset("ana", &["--runs", "2"]);
     let started: Vec<Option<String>> = std::thread::scope(|scope| {
         let start = || {
-            let output = services.command("ana", &["job", "run", &dataset, "--json"]);
+            let output = services.command("ana", &["job", "run", &dataset, "--yes", "--json"]);
             let job: Value = serde_json::from_slice(&output.stdout).ok()?;
             Some(job["id"].as_str()?.to_owned())
         };
@@ -195,7 +200,7 @@ fn interrupted_upload_is_resumed() {
     for wait in [20, 60, 150] {
         let folder = services.folder.path().to_owned();
         let mut child = std::process::Command::new(PROGRAM)
-            .args(["dataset", "upload", &id, "--data", "t.csv"])
+            .args(["dataset", "upload", &id, "--data", "t.csv", "--yes"])
             .current_dir(&folder)
             .env("FHAIM_CONFIG_DIR", folder.join("ana"))
             .stdout(std::process::Stdio::null())
@@ -209,13 +214,16 @@ fn interrupted_upload_is_resumed() {
         services.launch(1);
         services.wait_until_ready();
     }
-    let uploaded = services.command("ana", &["dataset", "upload", &id, "--data", "t.csv"]);
+    let uploaded = services.command(
+        "ana",
+        &["dataset", "upload", &id, "--data", "t.csv", "--yes"],
+    );
     let told = String::from_utf8_lossy(&uploaded.stderr);
     assert!(
         uploaded.status.success() || told.contains("uploaded already"),
         "{told}"
     );
-    services.run("ana", &["job", "run", &id, "--watch"]);
+    services.run("ana", &["job", "run", &id, "--yes", "--watch"]);
 }
 
 /// Starts a proxy that breaks every connection after a random number of bytes from the caller, up to a dozen objects.
@@ -265,7 +273,7 @@ fn upload_over_breaking_connections_gives_the_same_releases() {
     services.sign_up_at("bob", &direct);
     let [disturbed, undisturbed] = ["ana", "bob"].map(|user| {
         let dataset = services.dataset(user, &["--contribution", "counts", "--runs", "3"]);
-        let job = services.run(user, &["job", "run", &dataset, "--watch"]);
+        let job = services.run(user, &["job", "run", &dataset, "--yes", "--watch"]);
         get(&services, user, job.lines().next().unwrap())
     });
     assert_eq!(

@@ -24,7 +24,10 @@ fn released(services: &mut Services) -> (String, std::path::PathBuf) {
     let dataset = services.create("ana", &["--runs", "2"]);
     let copies = services.folder.path().join("copies");
     back_up(services, &copies);
-    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"],
+    );
     let job = begin(services, &dataset).unwrap();
     assert!(watch(services, &job));
     (dataset, copies)
@@ -90,7 +93,10 @@ fn receipt_of_a_lost_ledger_freezes_the_dataset() {
     let (dataset, copies) = released(&mut services);
     restore(&mut services, &[GENERATION, CRYPTO], &copies);
     forget_receipts(&services);
-    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"],
+    );
     let job = begin(&services, &dataset).unwrap();
     assert!(!watch(&services, &job));
     let words = job_error(&services, &job);
@@ -108,7 +114,7 @@ fn holder_with_a_receipt_has_no_other_keys_made() {
     let mut services = Services::start(PROGRAM, &Backing::Local);
     let (dataset, copies) = released(&mut services);
     restore(&mut services, &[GENERATION, COMPUTATION, CRYPTO], &copies);
-    let upload = ["dataset", "upload", &dataset, "--data", "t.csv"];
+    let upload = ["dataset", "upload", &dataset, "--data", "t.csv", "--yes"];
     let told = services.command("ana", &upload);
     assert!(!told.status.success());
     assert!(stderr(&told).contains("set back"), "{}", stderr(&told));

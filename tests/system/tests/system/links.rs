@@ -13,7 +13,7 @@ fn result_link_works_until_it_is_revoked() {
     services.sign_up("ana");
     services.sign_up("ben");
     let dataset = services.dataset("ana", &[]);
-    let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let job = services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     let job = job.lines().next().unwrap();
     let link = services.run("ana", &["link", "make", job, "--name", "Ben, statistics"]);
     let file = services.folder.path().join("link.txt");

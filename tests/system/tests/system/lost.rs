@@ -123,8 +123,11 @@ fn repeated_run_after_lost_answer_makes_one_job_and_one_debit() {
     let losing = Losing::start(&services.address(0), 2, makes_a_job);
     sign_up(&services, "ana", &losing);
     let dataset = services.create("ana", &["--runs", "2"]);
-    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
-    let told = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"],
+    );
+    let told = services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     assert_eq!(losing.lost(), 2);
     let jobs = services.json("ana", &["job", "list", &dataset]);
     let jobs = jobs.as_array().unwrap();

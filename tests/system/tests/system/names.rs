@@ -10,12 +10,15 @@ fn owner_renames_dataset_and_notes_job() {
     services.sign_up("ana");
     services.sign_up("ben");
     let dataset = services.create("ana", &["--runs", "2"]);
-    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"],
+    );
     services.run("ana", &["dataset", "rename", &dataset, "Admissions 2026"]);
     let shown = services.json("ana", &["dataset", "show", &dataset]);
     assert_eq!(shown["name"], "Admissions 2026");
     // Jobs still run, because data is bound to the dataset's terms and not to its name.
-    let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let job = services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     let job = job.lines().next().unwrap();
     let noted = services.run("ana", &["job", "note", job, "fewer columns"]);
     assert!(noted.contains("(fewer columns)"), "{noted}");

@@ -137,7 +137,7 @@ fn orphans_are_listed_and_deleted() {
     assert!(well && words.contains("100 uploads/lost/page"), "{words}");
     assert!(admin(&services, 1, &[&list[..], &["--delete"]].concat()).0);
     assert!(!lost.exists());
-    services.run("ana", &["job", "run", &dataset, "--watch"]);
+    services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     let (well, words) = admin(&services, 1, &["release", "computation", "nobody/0"]);
     assert!(!well && words.contains("no worker has a lease"), "{words}");
     let none = uuid::Uuid::nil().to_string();
@@ -149,7 +149,7 @@ fn compare_finds_changed_and_missing_acts() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.dataset("ana", &[]);
-    services.run("ana", &["job", "run", &dataset, "--watch"]);
+    services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     let config = |service: usize| services.home(service).join("config.toml");
     let paths = [0, 1, 2].map(config);
     let [generation, computation, crypto] = paths.each_ref().map(|path| path.to_str().unwrap());
@@ -264,7 +264,7 @@ fn reopened_batch_is_released_and_paid_once() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.dataset("ana", &[]);
-    let ran = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let ran = services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     let job = ran.lines().next().unwrap().to_owned();
     let ledger = || services.json("ana", &["ledger", &dataset]);
     let (before, first) = (

@@ -16,7 +16,10 @@ const OUTAGE: Duration = Duration::from_secs(6);
 
 fn begin(services: &Services) -> String {
     let dataset = services.create("ana", &[]);
-    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"],
+    );
     dataset
 }
 
@@ -67,7 +70,7 @@ fn run_survives_an_outage_of_the_blob_store() {
     let away = services.home(COMPUTATION).join("away");
     fs::rename(&blobs, &away).unwrap();
     fs::write(&blobs, "not a folder").unwrap();
-    let job = services.json("ana", &["job", "run", &dataset]);
+    let job = services.json("ana", &["job", "run", &dataset, "--yes"]);
     let job = job["id"].as_str().unwrap();
     logged(&services, COMPUTATION, "postponed");
     let outages = "task_attempts_total{task=\"batch\",end=\"outage\"}";
@@ -86,7 +89,7 @@ fn run_survives_an_outage_of_the_key_service() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = begin(&services);
-    let job = services.json("ana", &["job", "run", &dataset]);
+    let job = services.json("ana", &["job", "run", &dataset, "--yes"]);
     let job = job["id"].as_str().unwrap();
     services.kill(CRYPTO);
     std::thread::sleep(OUTAGE);
@@ -107,7 +110,7 @@ fn run_survives_damaged_noise_that_is_repaired() {
     let noise = files(&uploads.join(&dataset), "noise");
     assert!(!noise.is_empty());
     flip(&noise);
-    let job = services.json("ana", &["job", "run", &dataset]);
+    let job = services.json("ana", &["job", "run", &dataset, "--yes"]);
     let job = job["id"].as_str().unwrap();
     logged(
         &services,

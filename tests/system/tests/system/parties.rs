@@ -108,7 +108,7 @@ fn upload(services: &Services, dataset: &str, number: usize) {
     let (data, seed) = (format!("{}.csv", HOLDERS[number]), SEED + number as u64);
     let seed = seed.to_string();
     let upload = [
-        "dataset", "upload", dataset, "--data", &data, "--seed", &seed,
+        "dataset", "upload", dataset, "--data", &data, "--seed", &seed, "--yes",
     ];
     services.run(HOLDERS[number], &upload);
 }
@@ -148,7 +148,9 @@ fn whole(services: &Services, setting: Division) -> String {
     // Kill Ben's upload, and resume it.
     let mut timeout = Command::new("timeout");
     timeout.args(["--signal", "KILL", "1"]);
-    let broken = ["dataset", "upload", &id, "--data", "ben.csv", "--seed", "6"];
+    let broken = [
+        "dataset", "upload", &id, "--data", "ben.csv", "--seed", "6", "--yes",
+    ];
     services
         .command_under(timeout, "ben", &broken)
         .output()
@@ -187,7 +189,9 @@ fn check_releases(services: &Services, setting: Division, id: &str, job: &str) {
         "1",
     ];
     let seed = SEED.to_string();
-    let files = ["--out", "own.csv", "--ledger", "own.json", "--seed", &seed];
+    let files = [
+        "--out", "own.csv", "--ledger", "own.json", "--seed", &seed, "--yes",
+    ];
     let together = [
         &["local", "--holders", "3"],
         &data[..],

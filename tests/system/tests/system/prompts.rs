@@ -56,10 +56,18 @@ fn second_dataset_over_the_same_records_shows_the_total_cost() {
     let (first, told) = quiet(&create(&[]));
     assert_eq!(told, "");
     let first = first.trim();
-    let upload = ["dataset", "upload", first, "--data", "t.csv"];
+    let upload = ["dataset", "upload", first, "--data", "t.csv", "--yes"];
     assert_eq!(quiet(&upload).1, "");
 
-    let (second, told) = quiet(&create(&[]));
+    // Without a terminal, the command stops.
+    let output = services.command("ana", &create(&[]));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        told.contains("to use them again without a question, add --yes"),
+        "{told}"
+    );
+    let (second, told) = quiet(&create(&["--yes"]));
     assert!(told.contains(&format!("dataset {first} at http")), "{told}");
     // The notice ends with the epsilon and delta of all uses, including this one.
     let (_, together) = told.rsplit_once("epsilon ").unwrap();
@@ -67,7 +75,7 @@ fn second_dataset_over_the_same_records_shows_the_total_cost() {
     let epsilon: f64 = epsilon.parse().unwrap();
     assert!(epsilon > 1.2 && epsilon < 2.0, "{told}");
     let second = second.trim();
-    let (_, told) = quiet(&["dataset", "upload", second, "--data", "t.csv"]);
+    let (_, told) = quiet(&["dataset", "upload", second, "--data", "t.csv", "--yes"]);
     assert!(told.contains(first) && !told.contains(second), "{told}");
 
     // At a terminal the command asks, and creates nothing if the answer is no.
@@ -93,7 +101,7 @@ fn unknown_dataset_with_the_same_schema_is_mentioned() {
         assert!(output.status.success());
         String::from_utf8(output.stderr).unwrap()
     };
-    let remembered = told(&[]);
+    let remembered = told(&["--yes"]);
     assert!(!remembered.contains("with this schema"), "{remembered}");
     for file in ["memory.json", "memory.key"] {
         std::fs::remove_file(services.folder.path().join("ana").join(file)).unwrap();
@@ -106,6 +114,45 @@ fn unknown_dataset_with_the_same_schema_is_mentioned() {
     assert!(!unknown.contains(&unfinished), "{unknown}");
 }
 
+/// A dataset that was deleted before its first run does not count, and one with a run does.
+#[test]
+fn deleted_dataset_counts_only_if_it_had_a_run() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let made = || {
+        let dataset = services.run("ana", &create(&[])).trim().to_owned();
+        services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+        dataset
+    };
+    let unused = made();
+    services.run("ana", &["dataset", "delete", &unused, "--yes"]);
+    let used = made();
+    services.run("ana", &["job", "run", &used, "--watch"]);
+    services.run("ana", &["dataset", "delete", &used, "--yes"]);
+    let stopped = services.command("ana", &create(&[]));
+    let told = String::from_utf8(stopped.stderr).unwrap();
+    assert_eq!(stopped.status.code(), Some(2), "{told}");
+    assert!(told.contains(&used) && !told.contains(&unused), "{told}");
+}
+
+/// Without a terminal, the first run of a dataset starts, and others need `--yes`.
+#[test]
+fn second_run_of_a_dataset_stops_a_script() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.create("ana", &["--runs", "2"]);
+    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    let run = ["job", "run", &dataset, "--watch"];
+    services.run("ana", &run);
+    let stopped = services.command("ana", &run);
+    let told = String::from_utf8(stopped.stderr).unwrap();
+    assert_eq!(stopped.status.code(), Some(2), "{told}");
+    assert!(told.contains("add --yes"), "{told}");
+    let jobs = services.json("ana", &["job", "list", &dataset]);
+    assert_eq!(jobs.as_array().unwrap().len(), 1);
+    services.run("ana", &[&run[..], &["--yes"]].concat());
+}
+
 /// At a terminal, the command shows the cost of a run and the runs left, and asks for confirmation.
 #[test]
 #[ignore = "needs script"]
@@ -113,7 +160,10 @@ fn run_asks_before_it_spends() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.create("ana", &["--runs", "2"]);
-    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"],
+    );
     let jobs = || {
         let jobs = services.json("ana", &["job", "list", &dataset]);
         jobs.as_array().unwrap().len()

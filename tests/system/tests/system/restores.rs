@@ -49,7 +49,10 @@ pub fn restore(services: &mut Services, set: &[usize], from: &Path) {
 
 fn dataset(services: &Services) -> String {
     let id = services.create("ana", &["--runs", "2"]);
-    services.run("ana", &["dataset", "upload", &id, "--data", "t.csv"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &id, "--data", "t.csv", "--yes"],
+    );
     id
 }
 
@@ -88,7 +91,7 @@ pub fn watch(services: &Services, job: &str) -> bool {
 }
 
 pub fn begin(services: &Services, dataset: &str) -> Result<String, String> {
-    let output = services.command("ana", &["job", "run", dataset, "--json"]);
+    let output = services.command("ana", &["job", "run", dataset, "--yes", "--json"]);
     if output.status.success() {
         let job: Value = serde_json::from_slice(&output.stdout).unwrap();
         Ok(job["id"].as_str().unwrap().to_owned())
@@ -249,7 +252,10 @@ fn job_forgotten_by_a_restored_service_is_named_and_continues() {
     let mut services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.create("ana", &[]);
-    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"],
+    );
     let copies = services.folder.path().join("copies");
     back_up(&mut services, &copies);
     let forgotten = begin(&services, &dataset).unwrap();
@@ -307,7 +313,7 @@ fn upload_forgotten_by_the_generation_service_is_not_lost() {
     let dataset = services.create("ana", &[]);
     let copies = services.folder.path().join("copies");
     back_up(&mut services, &copies);
-    let upload = ["dataset", "upload", &dataset, "--data", "t.csv"];
+    let upload = ["dataset", "upload", &dataset, "--data", "t.csv", "--yes"];
     services.run("ana", &upload);
     restore(&mut services, &[0], &copies);
     let shown = services.json("ana", &["dataset", "show", &dataset]);

@@ -26,7 +26,7 @@ fn services(backing: &Backing, keys: usize, witness: bool) -> Services {
 /// Returns the integers of `fhaim run` with the same seed as the noise of [`Services::dataset`].
 fn own(services: &Services) -> Vec<Vec<i64>> {
     let data = ["run", "--data", "t.csv", "--schema", "t.schema.json"];
-    let more = ["--epsilon", "1", "--out", "own.csv", "--seed", "5"];
+    let more = ["--epsilon", "1", "--out", "own.csv", "--seed", "5", "--yes"];
     let ledger = ["--ledger", "own.json"];
     services.run("ana", &[&data[..], &more, &ledger].concat());
     let own = read_json(&services.folder.path().join("own.json"));
@@ -53,7 +53,7 @@ fn shared(services: &Services, keys: usize, more: &[&str]) -> String {
     for name in ["crypto", "keyshare1", "keyshare2"].iter().take(keys) {
         assert!(shown.contains(&format!(": {name}, key ")), "{shown}");
     }
-    let printed = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let printed = services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     assert_eq!(released(services, "ana", &job(&printed)), own(services));
     for service in [2].into_iter().chain(KEYSHARE..KEYSHARE + keys - 1) {
         assert_eq!(services.log(service), "");
@@ -85,7 +85,7 @@ fn two_key_services_release_the_same_as_one() {
     whole(&services, 2, &[]);
     // A dataset with a single key service leaves no data at the other.
     let dataset = services.dataset("ana", &[]);
-    services.run("ana", &["job", "run", &dataset, "--watch"]);
+    services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     let known = "SELECT dataset FROM key_sets WHERE secret IS NOT NULL";
     assert_eq!(
         on_database(&services, KEYSHARE, known).1,
@@ -117,7 +117,7 @@ fn keys_and_jobs_survive_kills_of_key_services() {
     for (round, victim) in [2, KEYSHARE, KEYSHARE + 1].into_iter().enumerate() {
         let dataset = services.create("ana", &["--keys", "3"]);
         let upload = [
-            "dataset", "upload", &dataset, "--data", "t.csv", "--seed", "5",
+            "dataset", "upload", &dataset, "--data", "t.csv", "--seed", "5", "--yes",
         ];
         let disturbed = |arguments: &[&str]| {
             std::thread::scope(|scope| {
@@ -142,7 +142,7 @@ fn keys_and_jobs_survive_kills_of_key_services() {
         if !disturbed(&upload).status.success() {
             services.run("ana", &upload);
         }
-        let job = job(&services.run("ana", &["job", "run", &dataset]));
+        let job = job(&services.run("ana", &["job", "run", &dataset, "--yes"]));
         disturbed(&["job", "watch", &job]);
         services.run("ana", &["job", "watch", &job]);
         assert_eq!(released(&services, "ana", &job), own(&services));
@@ -173,7 +173,7 @@ fn batch_that_one_key_service_refuses_is_not_debited() {
     services.sign_up("ana");
     let dataset = services.dataset("ana", &["--keys", "2"]);
     services.kill(KEYSHARE);
-    let waiting = job(&services.run("ana", &["job", "run", &dataset]));
+    let waiting = job(&services.run("ana", &["job", "run", &dataset, "--yes"]));
     until(|| {
         match on_database(&services, 2, "SELECT request FROM promises")
             .1
@@ -210,7 +210,7 @@ fn restored_key_service_gets_no_second_share_of_the_other() {
     copy(&services.home(2), &before);
     services.launch(2);
     services.wait_until_ready();
-    services.run("ana", &["job", "run", &dataset, "--watch"]);
+    services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     let spent = debited(&services, KEYSHARE);
     assert!(spent > 0);
     // Roll the first service back, and remove all receipts.
@@ -226,7 +226,7 @@ fn restored_key_service_gets_no_second_share_of_the_other() {
     }
     services.wait_until_ready();
     assert_eq!(acts(&services, 2), ["keys-made"]);
-    let again = services.command("ana", &["job", "run", &dataset, "--watch"]);
+    let again = services.command("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     assert!(!again.status.success());
     assert_eq!(debited(&services, KEYSHARE), spent);
     assert_eq!(debited(&services, 2), 0);
@@ -239,7 +239,7 @@ fn keys_without_all_confirmations_are_not_used() {
     let services = services(&Backing::Local, 2, false);
     services.sign_up("ana");
     let upload = |dataset: &str| {
-        let upload = ["dataset", "upload", dataset, "--data", "t.csv"];
+        let upload = ["dataset", "upload", dataset, "--data", "t.csv", "--yes"];
         stderr(&services.command("ana", &upload))
     };
     let confirmation = |dataset: &str| {
@@ -303,7 +303,7 @@ fn every_key_service_waits_for_the_second_computation_service() {
     services.sign_up("ana");
     let dataset = services.dataset("ana", &["--keys", "2", "--witness"]);
     services.kill(KEYSHARE);
-    let job = job(&services.run("ana", &["job", "run", &dataset]));
+    let job = job(&services.run("ana", &["job", "run", &dataset, "--yes"]));
     // The second computation service sends its digest to the other key service first, which does not answer.
     std::thread::sleep(std::time::Duration::from_secs(2));
     assert_eq!(

@@ -76,7 +76,7 @@ fn every_route_refuses_the_token_of_another_account() {
     services.sign_up("ana");
     services.sign_up("bob");
     let dataset = services.dataset("ana", &[]);
-    let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let job = services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     let job = job.lines().next().unwrap().to_owned();
     let before = services.json("ana", &["dataset", "show", &dataset]);
     let bob = tokens(&services, "bob");
@@ -170,7 +170,10 @@ fn dataset_identifier_of_another_account_cannot_be_registered() {
     let said = runtime.block_on(async { asked.send().await.unwrap().json::<Value>().await });
     let said = said.unwrap();
     assert_eq!(take(2, said["voucher"].as_str()), 403);
-    services.run("ana", &["dataset", "upload", &id, "--data", "t.csv"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &id, "--data", "t.csv", "--yes"],
+    );
     let usage = services.json("ana", &["account", "usage"]);
     let used = |service: usize, limit: usize| usage[NAMES[service]][limit]["used"].as_u64();
     assert_eq!((used(0, 0), used(2, 0)), (Some(1), Some(1)));

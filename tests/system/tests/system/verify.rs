@@ -14,7 +14,10 @@ use super::{
 /// Creates and uploads a dataset as holders do, with a stored key of the noise, and runs one job.
 fn released(services: &Services, more: &[&str]) -> String {
     let dataset = services.create("ana", more);
-    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    services.run(
+        "ana",
+        &["dataset", "upload", &dataset, "--data", "t.csv", "--yes"],
+    );
     services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     dataset
 }

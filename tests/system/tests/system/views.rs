@@ -56,7 +56,7 @@ fn run() -> Job {
     let services = Services::start_captured(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.dataset("ana", &[]);
-    let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let job = services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     let job = job.lines().next().unwrap().to_owned();
     Job {
         messages: services.messages(),

@@ -26,7 +26,7 @@ fn services(backing: &Backing) -> Services {
 /// Returns the integers of `fhaim run` with the same seed as the noise of [`Services::dataset`].
 fn own(services: &Services) -> Vec<Vec<i64>> {
     let data = ["run", "--data", "t.csv", "--schema", "t.schema.json"];
-    let more = ["--epsilon", "1", "--out", "own.csv", "--seed", "5"];
+    let more = ["--epsilon", "1", "--out", "own.csv", "--seed", "5", "--yes"];
     let ledger = ["--ledger", "own.json"];
     services.run("ana", &[&data[..], &more, &ledger].concat());
     let own = read_json(&services.folder.path().join("own.json"));
@@ -54,7 +54,7 @@ fn whole(services: &Services) {
     let dataset = services.dataset("ana", &["--witness"]);
     let shown = services.run("ana", &["dataset", "show", &dataset]);
     assert!(shown.contains("second computation service"), "{shown}");
-    let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
+    let job = services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     let job = job.lines().next().unwrap().to_owned();
     assert_eq!(released(services, "ana", &job), own(services));
     // The wait of the first service for the second is not logged as a fault.
@@ -69,7 +69,7 @@ fn two_computation_services_release_the_same_as_one() {
     assert_eq!(blobs(&services, WITNESS), Vec::<std::path::PathBuf>::new());
     // A dataset without a second computation service still works, and leaves no data there.
     let dataset = services.dataset("ana", &[]);
-    services.run("ana", &["job", "run", &dataset, "--watch"]);
+    services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     assert_eq!(blobs(&services, WITNESS), Vec::<std::path::PathBuf>::new());
 }
 
@@ -102,7 +102,7 @@ fn disagreement_of_computation_services_freezes_the_dataset() {
     let change = format!("UPDATE objects SET digest = '{digest}' WHERE name = '{to}'");
     assert_eq!(on_database(&services, 1, &change).0, 1);
 
-    let told = services.command("ana", &["job", "run", &dataset, "--watch"]);
+    let told = services.command("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     assert!(!told.status.success());
     assert!(stderr(&told).contains("refused"), "{}", stderr(&told));
     let kinds = "SELECT kind FROM chain ORDER BY height";
@@ -129,7 +129,7 @@ fn jobs_survive_kills_of_the_second_service_and_a_lost_digest() {
     services.sign_up("ana");
     let dataset = services.create("ana", &["--witness"]);
     let upload = [
-        "dataset", "upload", &dataset, "--data", "t.csv", "--seed", "5",
+        "dataset", "upload", &dataset, "--data", "t.csv", "--seed", "5", "--yes",
     ];
     std::thread::scope(|scope| {
         let uploading = scope.spawn(|| services.run("ana", &upload));
@@ -148,7 +148,7 @@ fn jobs_survive_kills_of_the_second_service_and_a_lost_digest() {
         uploading.join().unwrap();
     });
     services.kill(WITNESS);
-    let job = services.run("ana", &["job", "run", &dataset]);
+    let job = services.run("ana", &["job", "run", &dataset, "--yes"]);
     let job = job.lines().next().unwrap().to_owned();
     // Nothing is released without the second service, and it sends a lost digest again.
     let released_are = || {
@@ -187,7 +187,7 @@ fn restored_second_service_copies_the_upload_again() {
     services.wait_until_ready();
     let dataset = services.create("ana", &["--witness"]);
     // Without a seed, so that the program keeps the manifest with the key of its noise.
-    let upload = ["dataset", "upload", &dataset, "--data", "t.csv"];
+    let upload = ["dataset", "upload", &dataset, "--data", "t.csv", "--yes"];
     services.run("ana", &upload);
     let refused = |words: &str| {
         let told = services.command("ana", &upload);
@@ -201,7 +201,7 @@ fn restored_second_service_copies_the_upload_again() {
     copy(&before, &home);
     services.launch(WITNESS);
     services.wait_until_ready();
-    let told = services.command("ana", &["job", "run", &dataset, "--watch"]);
+    let told = services.command("ana", &["job", "run", &dataset, "--yes", "--watch"]);
     assert!(!told.status.success());
     let job = String::from_utf8_lossy(&told.stdout);
     let job = job.lines().next().unwrap();

@@ -163,7 +163,7 @@ impl<'a> User<'a> {
 
     fn upload(&self, dataset: &str, variant: usize) {
         let ((csv, _), seed) = (files(variant), VARIANTS[variant].2);
-        let upload = ["dataset", "upload", dataset, "--data", &csv];
+        let upload = ["dataset", "upload", dataset, "--data", &csv, "--yes"];
         let upload = [&upload[..], &["--seed", seed, "--yes"]].concat();
         self.until(&upload, |result| {
             (result.success || result.err.contains("uploaded already")).then_some(())
@@ -175,7 +175,7 @@ impl<'a> User<'a> {
     pub fn start(&self, owned: &Owned) -> String {
         let (started, mut again) = (Instant::now(), None);
         loop {
-            let mut run = vec!["job", "run", &owned.dataset, "--json"];
+            let mut run = vec!["job", "run", &owned.dataset, "--yes", "--json"];
             run.extend(again.iter().flat_map(|job: &String| ["--job", job]));
             let result = self.run_gated(&run);
             if result.success {
@@ -240,7 +240,7 @@ impl<'a> User<'a> {
 
     /// Starts a job that must fail, and returns the reason.
     pub fn refused(&self, owned: &Owned) -> String {
-        let result = self.run(&["job", "run", &owned.dataset, "--json"], |_| ());
+        let result = self.run(&["job", "run", &owned.dataset, "--yes", "--json"], |_| ());
         if !result.success {
             return result.err;
         }

@@ -1,0 +1,241 @@
+//! The usage history of a machine, as programs without a terminal use it.
+
+use std::{
+    env,
+    fmt::Write as _,
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use fhaim_domain::{Dialect, ReadOptions, Schema, read_csv_watched};
+use fhaim_dp::Rho;
+use fhaim_files::{
+    Error, FormatArguments,
+    data::Data,
+    keeping,
+    memory::{self, RecordSource, RecordWatch, Use, UseCost},
+};
+use uuid::Uuid;
+
+/// Set in the processes that [`in_own_process`] starts.
+const OWN_PROCESS: &str = "FHAIM_FILES_TEST_OWN_PROCESS";
+
+/// Runs a test in a separate process without a terminal, with an empty history and an empty current folder.
+fn in_own_process(test: &str, work: impl FnOnce()) {
+    if env::var_os(OWN_PROCESS).is_some() {
+        return work();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let done = Command::new(env::current_exe().unwrap())
+        .args([&format!("history::{test}"), "--exact"])
+        .env(OWN_PROCESS, "1")
+        .env("FHAIM_MEMORY_DIR", folder.path().join("history"))
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && said.contains("1 passed"), "{said}");
+}
+
+fn table(records: std::ops::Range<usize>) -> String {
+    let mut text = "id,town\n".to_owned();
+    for record in records {
+        writeln!(text, "{record},Ulm").unwrap();
+    }
+    text
+}
+
+fn cost() -> UseCost {
+    UseCost::zcdp("fhaim", Rho::ratio_up(1, 2).unwrap())
+}
+
+/// Looks up a table for a use. Returns the outcome and the remarks.
+fn look_up(
+    path: &str,
+    same: Option<Uuid>,
+    yes: bool,
+) -> (Result<Option<memory::KnownRecords>, Error>, String) {
+    let (data, format) = (Data::from(Path::new(path)), FormatArguments::default());
+    let records = RecordSource::Table(&data, &format);
+    let (found, remarks) = keeping(|| memory::look_up(records, cost(), 1e-9, same, yes));
+    (found, remarks.join("\n"))
+}
+
+fn run(path: &str) -> Use {
+    Use::Run {
+        out: format!("{path}.out"),
+    }
+}
+
+/// Uses a table that was not used before.
+fn use_first(path: &str, used_for: &Use) {
+    let (found, remarks) = look_up(path, None, false);
+    assert_eq!(remarks, "");
+    found.unwrap().unwrap().remember(used_for, cost());
+}
+
+#[test]
+fn first_use_starts_and_second_use_stops_without_a_terminal() {
+    in_own_process(
+        "first_use_starts_and_second_use_stops_without_a_terminal",
+        || {
+            fs::write("t.csv", table(0..100)).unwrap();
+            use_first("t.csv", &run("t.csv"));
+            // The same records, with one row fewer, in another order, and with another delimiter.
+            let text = table(1..100).replace(',', ";");
+            let (header, rows) = text.split_once('\n').unwrap();
+            let rows: Vec<&str> = rows.lines().rev().collect();
+            fs::write("u.csv", format!("{header}\n{}\n", rows.join("\n"))).unwrap();
+            let (found, remarks) = look_up("u.csv", None, false);
+            let refused = found.err().unwrap();
+            assert!(matches!(refused, Error::UsedBefore), "{refused}");
+            assert_eq!(refused.exit_code(), 2);
+            assert!(
+                remarks.contains("these records were used before"),
+                "{remarks}"
+            );
+            // Other records with the same columns are not.
+            fs::write("v.csv", table(200..300)).unwrap();
+            use_first("v.csv", &run("v.csv"));
+        },
+    );
+}
+
+#[test]
+fn costs_of_recognised_records_add_up_with_yes() {
+    in_own_process("costs_of_recognised_records_add_up_with_yes", || {
+        fs::write("t.csv", table(0..100)).unwrap();
+        use_first("t.csv", &run("t.csv"));
+        let (found, _) = look_up("t.csv", None, true);
+        found.unwrap().unwrap().remember(&run("again"), cost());
+        let (_, remarks) = look_up("t.csv", None, true);
+        assert!(remarks.contains("into t.csv.out: rho 0.5"), "{remarks}");
+        assert!(remarks.contains("into again.out: rho 0.5"), "{remarks}");
+    });
+}
+
+#[test]
+fn half_of_the_records_are_reported_and_count_in_full() {
+    in_own_process("half_of_the_records_are_reported_and_count_in_full", || {
+        fs::write("t.csv", table(0..10_000)).unwrap();
+        use_first("t.csv", &run("t.csv"));
+        fs::write("u.csv", table(5_000..15_000)).unwrap();
+        let (found, remarks) = look_up("u.csv", None, false);
+        assert!(matches!(found.err().unwrap(), Error::UsedBefore));
+        assert!(
+            remarks.contains("about half of these records were used before"),
+            "{remarks}"
+        );
+        // Rho 1/2 before, and 1 with this use.
+        let (_, whole) = look_up("t.csv", None, true);
+        let total = |text: &str| text.lines().last().unwrap().to_owned();
+        assert_eq!(total(&remarks), total(&whole));
+    });
+}
+
+#[test]
+fn file_that_is_no_table_is_recognised_by_its_bytes() {
+    in_own_process("file_that_is_no_table_is_recognised_by_its_bytes", || {
+        let look_up = |bytes: &[u8]| {
+            fs::write("images", bytes).unwrap();
+            let data = Data::from(Path::new("images"));
+            let records = RecordSource::Bytes(&data);
+            keeping(|| memory::look_up(records, cost(), 1e-9, None, false)).0
+        };
+        let first = look_up(&[1, 2, 3]).unwrap().unwrap();
+        first.remember(&run("images"), cost());
+        assert!(look_up(&[1, 2, 4]).is_ok());
+        let again = look_up(&[1, 2, 3]).err().unwrap();
+        assert!(matches!(again, Error::UsedBefore), "{again}");
+    });
+}
+
+/// The uses before such a file are unknown.
+#[test]
+fn history_of_another_version_is_reported_and_does_not_stop_a_run() {
+    in_own_process(
+        "history_of_another_version_is_reported_and_does_not_stop_a_run",
+        || {
+            fs::create_dir_all("history").unwrap();
+            fs::write("history/memory.json", r#"{"version":1,"uses":[]}"#).unwrap();
+            fs::write("t.csv", table(0..100)).unwrap();
+            let (found, remarks) = look_up("t.csv", None, false);
+            assert!(found.unwrap().is_none());
+            let reason = "it has version 1, but this program reads version 2";
+            assert!(remarks.contains(reason), "{remarks}");
+            assert!(
+                remarks.contains("move it away to start a new history"),
+                "{remarks}"
+            );
+        },
+    );
+}
+
+#[test]
+fn dataset_is_not_a_reason_to_stop_its_own_upload() {
+    in_own_process("dataset_is_not_a_reason_to_stop_its_own_upload", || {
+        fs::write("t.csv", table(0..100)).unwrap();
+        let id = Uuid::from_u128(7);
+        let dataset = Use::Dataset {
+            id,
+            server: "http://s".to_owned(),
+        };
+        use_first("t.csv", &dataset);
+        let (found, remarks) = look_up("t.csv", Some(id), false);
+        assert_eq!(remarks, "");
+        found.unwrap().unwrap().remember(&dataset, cost());
+        let (_, remarks) = look_up("t.csv", None, true);
+        assert_eq!(remarks.matches("dataset 0").count(), 1, "{remarks}");
+    });
+}
+
+#[test]
+fn forgotten_dataset_does_not_count() {
+    in_own_process("forgotten_dataset_does_not_count", || {
+        fs::write("t.csv", table(0..100)).unwrap();
+        let id = Uuid::from_u128(7);
+        let server = "http://s".to_owned();
+        use_first("t.csv", &Use::Dataset { id, server });
+        memory::forget_dataset(Uuid::from_u128(8));
+        let stopped = look_up("t.csv", None, false).0.err().unwrap();
+        assert!(matches!(stopped, Error::UsedBefore), "{stopped}");
+        memory::forget_dataset(id);
+        use_first("t.csv", &run("t.csv"));
+    });
+}
+
+#[test]
+fn watched_table_is_not_read_again() {
+    in_own_process("watched_table_is_not_read_again", || {
+        fs::write("t.csv", table(0..100)).unwrap();
+        use_first("t.csv", &run("t.csv"));
+        let (data, format) = (Data::from(Path::new("t.csv")), FormatArguments::default());
+        let schema = r#"{"name": "t", "columns": [
+            {"name": "id", "kind": "number", "integer": true, "min": 0, "max": 99, "bins": 10},
+            {"name": "town", "kind": "categorical", "categories": ["Ulm"]}]}"#;
+        let schema = Schema::from_json("t.json", schema.as_bytes()).unwrap();
+        let options = ReadOptions {
+            dialect: Dialect::default(),
+            ..ReadOptions::new("t.csv")
+        };
+        let mut watch = RecordWatch::new(&data);
+        let text = fs::read("t.csv").unwrap();
+        read_csv_watched(schema, &text[..], &options, |records| watch.see(records)).unwrap();
+        watch.finish();
+        fs::remove_file("t.csv").unwrap();
+        let records = RecordSource::Table(&data, &format);
+        let (found, _) = keeping(|| memory::look_up(records, cost(), 1e-9, None, false));
+        assert!(matches!(found.err().unwrap(), Error::UsedBefore));
+    });
+}
+
+#[test]
+fn table_that_cannot_be_read_is_an_error() {
+    in_own_process("table_that_cannot_be_read_is_an_error", || {
+        fs::write("t.csv", "a,b\n1,2\n3\n").unwrap();
+        let error = look_up("t.csv", None, true).0.err().unwrap();
+        assert!(matches!(error, Error::Table(_)), "{error}");
+    });
+}
