@@ -4,6 +4,7 @@
 //! again if no values for them satisfy the constraints ([`crate::Schema::allows`]). Within the codes, values are drawn
 //! until they satisfy the constraints, or are set to values that do ([`hold()`]).
 
+mod calendar;
 mod hold;
 mod implies;
 mod rule;

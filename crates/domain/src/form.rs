@@ -206,6 +206,8 @@ pub enum Negative {
     Trailing,
     /// `\u{2212}12.50`, with the minus sign of mathematics
     MinusSign,
+    /// `-12.50`, and other numbers with a plus: `+12.50`
+    PlusMinus,
 }
 
 /// What to do with a cell that has no valid value.

@@ -250,6 +250,11 @@ pub enum ColumnProblem {
          nor a text without control characters and blanks around it"
     )]
     Special(String),
+    /// A special moment of a special day.
+    #[error(
+        "special value {0:?} is a moment of a day that `special` lists, too: list the whole texts instead of the day"
+    )]
+    SpecialMoment(String),
     /// A day of every year in a column whose values count from another column.
     #[error("special value {0:?} stands for a day of every year, which `relative_to` rules out")]
     EveryYear(String),

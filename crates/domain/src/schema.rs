@@ -339,10 +339,8 @@ impl TryFrom<SchemaForm> for Schema {
         };
         schema.check_missing_texts()?;
         derived::copy_missing_texts(&mut schema.fields, &schema.derivations);
-        let codes_of = |field: &Field, value: &str| schema.codes_of(field, value);
         let own_codes_of = |field: &Field, value: &str| schema.own_codes_of(field, value);
-        let rules =
-            constraint::resolve(&form.constraints, &schema.fields, &codes_of, &own_codes_of)?;
+        let rules = constraint::resolve(&form.constraints, &schema.fields, &own_codes_of)?;
         schema.groups = constraint::groups(&rules, &schema.fields);
         schema.rules = rules;
         schema.constraints = form.constraints;

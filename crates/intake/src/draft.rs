@@ -34,6 +34,9 @@ pub struct Draft {
     pub columns: Vec<ColumnDraft>,
     /// Relations between columns that hold in all records. They are not in the schema until the holder accepts them.
     pub rules: Vec<ProposedRule>,
+    /// The columns as drafted, without accepted rules.
+    #[serde(skip)]
+    pub(crate) drafted: Vec<ColumnForm>,
 }
 
 /// A relation between columns that holds in all records of the table.
@@ -182,19 +185,38 @@ impl Draft {
         self.rules = left
             .filter_map(|index| self.rules.get(index).cloned())
             .collect();
+        self.name_kinds();
+        Ok(())
+    }
+
+    /// Says which kinds the columns of the schema have.
+    fn name_kinds(&mut self) {
         let forms = SchemaForm::from(self.schema.clone()).columns;
         for (about, form) in self.columns.iter_mut().zip(forms) {
             about.kind = form.kind.word();
         }
-        Ok(())
     }
 
-    /// Leaves columns out of the draft.
+    /// Leaves columns out of the draft, with the accepted rules that name them. A column that was derived from one of
+    /// them is drafted as before the rule.
     ///
     /// # Errors
-    /// No column is left.
+    /// No column is left, or another column is relative to one of them.
     pub fn leave_out(&mut self, names: &[String]) -> Result<(), Error> {
         let mut whole = SchemaForm::from(self.schema.clone());
+        let is_named = |columns: &[&str]| names.iter().any(|name| columns.contains(&name.as_str()));
+        whole
+            .constraints
+            .retain(|constraint| !is_named(&constraint.columns()));
+        for form in &mut whole.columns {
+            let from = form.from.as_deref();
+            let mut drafted = self.drafted.iter();
+            if from.is_some_and(|from| is_named(&[from]))
+                && let Some(drafted) = drafted.find(|drafted| drafted.name == form.name)
+            {
+                *form = drafted.clone();
+            }
+        }
         for form in whole
             .columns
             .iter_mut()
@@ -212,13 +234,13 @@ impl Draft {
             file: self.schema.name().to_owned(),
             problem,
         })?;
+        self.name_kinds();
         for column in self
             .columns
             .iter_mut()
             .filter(|column| names.contains(&column.column))
         {
-            (column.kind, column.flag, column.taken) =
-                (KindForm::LeftOut.word(), Flag::Safe, RecordUse::Nothing);
+            (column.flag, column.taken) = (Flag::Safe, RecordUse::Nothing);
         }
         self.rules
             .retain(|rule| !rule.columns.iter().any(|column| names.contains(column)));

@@ -4,10 +4,14 @@
 //! only one person has, reveal something about the records. Therefore a draft is never made automatically, it lists only
 //! values that many records share, and the holder reviews it before it is used.
 
-use std::{collections::HashSet, io::Read};
+use std::{
+    collections::{BTreeMap, HashSet},
+    io::Read,
+};
 
 use fhaim_domain::{
-    Error, HeaderProblem, MAX_COLUMNS, Problems, Schema, SchemaForm, TableRecords, form::ColumnForm,
+    Error, HeaderProblem, MAX_COLUMNS, Problems, Schema, SchemaForm, TableRecords,
+    form::{ColumnForm, KindForm},
 };
 
 use crate::draft::{ColumnDraft, Draft};
@@ -172,6 +176,9 @@ fn draft(names: &[&str], look: &Look<'_>, options: &InferOptions) -> Result<Draf
     let last_year = look.profiles.iter().filter_map(kinds::last_year).max();
     let decided = columns.map(|(name, profile)| kinds::decide(name, profile, last_year, options));
     let mut decided: Vec<kinds::Decided> = decided.collect();
+    if let Some(relations) = &look.relations {
+        take_numbers(relations, &mut decided, look, options);
+    }
     if let Some(order) = &look.order {
         kinds::relate(order, &mut decided, options);
     }
@@ -201,12 +208,39 @@ fn draft(names: &[&str], look: &Look<'_>, options: &InferOptions) -> Result<Draf
     })?;
     let rules = valid(&schema, rules.unwrap_or_default());
     Ok(Draft {
+        drafted: SchemaForm::from(schema.clone()).columns,
         schema,
         records: look.profiles.first().map_or(0, |profile| profile.records),
         remarks: Vec::new(),
         columns: about,
         rules,
     })
+}
+
+/// Turns categories into numbers where a sum or an age depends on them.
+fn take_numbers(
+    relations: &Relations,
+    decided: &mut [kinds::Decided],
+    look: &Look<'_>,
+    options: &InferOptions,
+) {
+    let mut numbers: BTreeMap<usize, kinds::Decided> = BTreeMap::new();
+    for (column, (own, profile)) in decided.iter().zip(&look.profiles).enumerate() {
+        if own.form.kind == KindForm::Categorical {
+            let number = kinds::as_number(&own.form.name, profile, options);
+            numbers.extend(number.map(|number| (column, number)));
+        }
+    }
+    let may_be = |column: usize| {
+        let own = decided.get(column);
+        let is_number = own.is_some_and(|own| own.form.kind == KindForm::Number);
+        is_number || numbers.contains_key(&column)
+    };
+    for column in relations.numbers(may_be) {
+        if let (Some(own), Some(number)) = (decided.get_mut(column), numbers.remove(&column)) {
+            *own = number;
+        }
+    }
 }
 
 /// Returns the codes of a code book: the first field of each line, without blanks around it. Empty lines are skipped.

@@ -32,7 +32,7 @@ export interface Column {
   thousands?: string;
   before?: string;
   after?: string;
-  negative?: "minus" | "parentheses" | "trailing";
+  negative?: "minus" | "parentheses" | "trailing" | "minus-sign" | "plus-minus";
   format?: string;
   unit?: "day" | "hour" | "minute";
   relative_to?: string;

@@ -108,6 +108,7 @@ impl Table {
             .zip(columns)
             .map(|(field, values)| {
                 let typed = field.and_then(|field| {
+                    let field = schema.value_field(field);
                     let output = field.output(schema.columns());
                     array(field, output, &values)
                 });

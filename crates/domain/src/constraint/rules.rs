@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Constraint, Sum,
+    Constraint, Sum, calendar,
     implies::{Implication, OwnCodesOf},
     rule::{Numbers, Rule, RuleSet},
     times::{self, Readings, rule as time_rule},
@@ -12,11 +12,8 @@ use crate::{
     Field, SchemaProblem, field::Meaning, limits::MAX_CONSTRAINTS, names::cut, ordered::Span,
 };
 
-/// Returns the attributes and codes of a field's value, or `None` if the field does not have the value.
-type CodesOf<'a> = dyn Fn(&Field, &str) -> Option<Vec<(usize, u32)>> + 'a;
-
-/// Resolves constraints to the fields of a schema. `codes_of` returns the codes of a field's value, and `own_codes_of`
-/// those that it shares with no other value.
+/// Resolves constraints to the fields of a schema. `own_codes_of` returns the codes of a field's value, which it shares
+/// with no other value.
 ///
 /// # Errors
 /// [`SchemaProblem::Constraints`] for too many constraints, [`SchemaProblem::Constraint`] for one that does not fit the
@@ -24,7 +21,6 @@ type CodesOf<'a> = dyn Fn(&Field, &str) -> Option<Vec<(usize, u32)>> + 'a;
 pub(crate) fn resolve(
     constraints: &[Constraint],
     fields: &[Field],
-    codes_of: &CodesOf<'_>,
     own_codes_of: &OwnCodesOf<'_>,
 ) -> Result<Vec<Rule>, SchemaProblem> {
     if constraints.len() > MAX_CONSTRAINTS {
@@ -34,7 +30,7 @@ pub(crate) fn resolve(
     let mut taken = BTreeMap::new();
     let mut rules = Vec::with_capacity(constraints.len());
     for constraint in constraints {
-        let rule = rule(constraint, fields, codes_of, own_codes_of).and_then(|rule| {
+        let rule = rule(constraint, fields, own_codes_of).and_then(|rule| {
             for (field, usage) in rule.uses(fields) {
                 match (taken.insert(field, usage), usage) {
                     (None, _) | (Some(Usage::Bound), Usage::Bound) => {}
@@ -103,7 +99,6 @@ enum Usage {
 fn rule(
     constraint: &Constraint,
     fields: &[Field],
-    codes_of: &CodesOf<'_>,
     own_codes_of: &OwnCodesOf<'_>,
 ) -> Result<Rule, &'static str> {
     let is_derived = |name: &&str| {
@@ -155,7 +150,7 @@ fn rule(
             let mut codes = Vec::new();
             for (name, value) in values {
                 let of = &fields[field(name)?];
-                codes.extend(codes_of(of, value).ok_or("a column has no such value")?);
+                codes.extend(own_codes_of(of, value)?);
             }
             Ok(Rule::Never(codes))
         }
@@ -242,6 +237,7 @@ impl RuleSet<'_> {
                     .is_some_and(|(first, last)| low <= last && high >= first)
             }),
         }) && times::allows(*self, code)
+            && (self.rules.is_empty() || calendar::fits(*self, code))
     }
 
     /// Returns the constraints that a record of a table breaks, given its codes, its numbers and its dates.

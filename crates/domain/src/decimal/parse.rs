@@ -405,7 +405,8 @@ mod tests {
         let negative = prop_oneof![
             Just(Negative::Minus),
             Just(Negative::Parentheses),
-            Just(Negative::Trailing)
+            Just(Negative::Trailing),
+            Just(Negative::PlusMinus)
         ];
         let marks = (any::<bool>(), 0..8usize).prop_map(|(comma, place)| {
             let separators = [' ', '\'', '\u{a0}', '\u{202f}', '\u{2009}', '\u{2019}'];

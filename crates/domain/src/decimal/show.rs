@@ -11,7 +11,8 @@ impl Display for Decimal<'_> {
         let magnitude = self.units().unsigned_abs();
         let negative = (self.units() < 0).then_some(style.negative);
         match negative {
-            Some(Negative::Minus) => out.write_char('-')?,
+            Some(Negative::Minus | Negative::PlusMinus) => out.write_char('-')?,
+            None if style.negative == Negative::PlusMinus => out.write_char('+')?,
             Some(Negative::MinusSign) => out.write_char('\u{2212}')?,
             Some(Negative::Parentheses) => out.write_char('(')?,
             Some(Negative::Trailing) | None => {}
@@ -113,6 +114,8 @@ mod tests {
         assert_eq!(show(-500, &dollars(Negative::Parentheses)), "($5.00 net)");
         assert_eq!(show(-500, &dollars(Negative::Trailing)), "$5.00- net");
         assert_eq!(show(500, &dollars(Negative::Parentheses)), "$5.00 net");
+        assert_eq!(show(500, &dollars(Negative::PlusMinus)), "+$5.00 net");
+        assert_eq!(show(-500, &dollars(Negative::PlusMinus)), "-$5.00 net");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Value,
     attributes::{Codes, Resolved, resolved},
-    ordered::Ordered,
+    ordered::{Ordered, Span},
 };
 
 /// The step of a time of day in records that have a word for the date.
@@ -329,6 +329,26 @@ impl Lapse {
             }
             Count::Seconds(unit) => (moment - base).div_euclid(unit),
         }
+    }
+
+    /// Whether values that are from `first` to `last` units later than a day of the other field can be written, and are
+    /// no special date.
+    pub(crate) fn can_write(&self, day: i64, (first, last): Span) -> bool {
+        let format = &self.dated.format;
+        let grid = format.grid();
+        let (begin, unit) = match self.count {
+            Count::Days | Count::Months => (grid.step(day), None),
+            Count::Seconds(unit) => (day.saturating_mul(DAY), Some(unit)),
+        };
+        let place = |moment: i64| match unit {
+            None => grid.step(format.day(moment)),
+            Some(_) => moment,
+        };
+        let (least, most) = format.range();
+        let later = |units: i64| begin.saturating_add(units.saturating_mul(unit.unwrap_or(1)));
+        let special = SPECIAL_DAY.saturating_add(later(first));
+        let is_special = first == last && unit.is_none() && self.units.encode(special).is_some();
+        place(least) <= later(first) && later(last) <= place(most) && !is_special
     }
 
     /// Returns the day of a moment of the other field.

@@ -149,6 +149,7 @@ impl Special {
                 (None, None) => special.words.add(text, format.read_exact(text))?,
             }
         }
+        special.check_words(format, days)?;
         for (text, day) in every_year {
             match days {
                 Days::Bins(bins) => special.add_every_year(day, grid, bins)?,
@@ -157,6 +158,23 @@ impl Special {
         }
         special.sets.extend(special.words.sets());
         Ok(special)
+    }
+
+    /// Refuses a word whose moment belongs to a special day: both would be written as the same text.
+    fn check_words(&self, format: &TimeFormat, days: Days<'_>) -> Result<(), ColumnProblem> {
+        let apart = if matches!(days, Days::Apart) {
+            SPECIAL_DAY
+        } else {
+            0
+        };
+        for word in &self.words.all {
+            let step = |moment: Reading| format.grid().step(format.day(moment.seconds));
+            let step = word.moment.map(|moment| vec![apart + step(moment)]);
+            if step.is_some_and(|step| self.sets.contains(&step)) {
+                return Err(ColumnProblem::SpecialMoment(cut(&word.text)));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the special values of a column of times of day or durations. `step` returns the step

@@ -30,6 +30,16 @@ impl TimeFormat {
 }
 
 impl TimeFormat {
+    /// Reads a text as seconds since 1970-01-01 00:00 in universal time; `None` if the text has no known offset.
+    pub fn read_universal(&self, text: &str) -> Option<i64> {
+        let seconds = self.read(text)?;
+        match (self.offset(text), self.items.last()) {
+            (Some(offset), _) => Some(seconds.saturating_sub(seconds_east(offset)?)),
+            (None, Some(Item::Text(end))) if is_universal(end) => Some(seconds),
+            (None, _) => None,
+        }
+    }
+
     /// Returns the seconds by which the column's clock is ahead of universal time with the offset of an index; 0 if
     /// the format has no offsets or the offset is the name of a zone.
     pub(crate) fn seconds_east(&self, offset: u32) -> i64 {
@@ -112,6 +122,9 @@ mod tests {
         ] {
             let reading = format.read_exact(text).unwrap();
             assert_eq!(format.show_exact(reading).universal_seconds(), seconds);
+            assert_eq!(format.read_universal(text), Some(seconds));
         }
+        let own = TimeFormat::parse("%Y-%m-%d %H:%M", KindForm::Datetime).unwrap();
+        assert_eq!(own.read_universal("1970-01-01 01:00"), None);
     }
 }

@@ -125,6 +125,20 @@ fn constraints_round_trip_and_change_the_digest() {
 }
 
 #[test]
+fn values_of_never_have_their_own_codes() {
+    for own in ["7", "0 to 9"] {
+        assert!(
+            schema(&format!(
+                r#"{{"never": {{"low": "{own}", "ward": "birth"}}}}"#
+            ))
+            .is_ok()
+        );
+    }
+    let error = schema(r#"{"never": {"out": "2.4", "ward": "birth"}}"#).unwrap_err();
+    assert!(error.contains("name the label of its bin"), "{error}");
+}
+
+#[test]
 fn invalid_constraints_are_rejected_with_the_reason() {
     for (constraint, reason) in [
         (
@@ -145,6 +159,10 @@ fn invalid_constraints_are_rejected_with_the_reason() {
         (
             r#"{"never": {"sex": "x", "ward": "birth"}}"#,
             "no such value",
+        ),
+        (
+            r#"{"never": {"high": "120", "ward": "birth"}}"#,
+            "the same codes as others",
         ),
         (
             r#"{"sum": {"total": "all", "parts": ["in"]}}"#,

@@ -14,7 +14,7 @@ use serde_json::json;
 
 fn schema() -> Schema {
     let schema = json!({"name": "t", "columns": [
-        {"name": "age", "kind": "number", "integer": true, "min": 0, "max": 99, "bins": 10},
+        {"name": "age", "kind": "number", "integer": true, "min": 0, "max": 99, "bins": 10, "digits": 10},
         {"name": "sex", "kind": "categorical", "categories": ["f", "m"]},
         {"name": "came", "kind": "date", "format": "%Y-%m-%d", "min": "2020-01-01",
          "max": "2024-12-31", "bins": 5},

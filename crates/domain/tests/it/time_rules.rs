@@ -59,6 +59,47 @@ fn check_pairs(low: &Json, high: &Json, pairs: &[(&str, &str, bool)]) {
 }
 
 #[test]
+fn dates_beyond_the_calendar_are_not_drawn_if_there_are_rules() {
+    let columns = json!([
+        {"name": "start", "kind": "date", "format": "%Y-%m-%d", "min": "2022-01-01", "max": "2023-12-31", "bins": 1,
+         "special": ["9999-12-31"]},
+        {"name": "end", "kind": "date", "format": "%Y-%m-%d", "relative_to": "start", "min": 0, "max": 9, "bins": 10,
+         "special": ["9999-12-31"]},
+        {"name": "open", "kind": "categorical", "categories": ["no", "yes"]}
+    ]);
+    let rule = json!([{"implies": {"when": {"end": ["9999-12-31"]}, "then": {"open": ["yes"]}}}]);
+    let schema = parse(&columns, &rule).unwrap();
+    let allows = |codes: [u32; 3]| schema.allows(&|attribute| codes[attribute]);
+    assert!(allows([0, 9, 0]) && allows([0, 0, 0]));
+    assert!(allows([1, 10, 1]) && !allows([1, 10, 0]));
+    // Both would be written as 9999-12-31.
+    for units in [0, 5] {
+        assert!(!allows([1, units, 0]), "{units}");
+    }
+    let free = parse(&columns, &json!([])).unwrap();
+    assert!(free.allows(&|attribute| [1, 5, 0][attribute]));
+}
+
+#[test]
+fn special_moment_of_a_special_day_is_refused() {
+    let column = |special: &Json| {
+        json!([{"name": "end", "kind": "datetime", "format": "%Y-%m-%d %H:%M", "min": "2022-01-01", "max": "2023-12-31",
+            "bins": 1, "special": special}])
+    };
+    let error = parse(
+        &column(&json!(["9999-12-31", "9999-12-31 23:59"])),
+        &json!([]),
+    )
+    .unwrap_err();
+    assert!(
+        error.contains("\"9999-12-31 23:59\" is a moment of a day"),
+        "{error}"
+    );
+    let texts = json!(["9999-12-31 00:00", "9999-12-31 23:59"]);
+    assert!(parse(&column(&texts), &json!([])).is_ok());
+}
+
+#[test]
 fn dates_are_compared_by_day() {
     let seen = datetime("", "%Y-%m-%d %H:%M");
     check_pairs(

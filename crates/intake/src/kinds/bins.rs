@@ -235,8 +235,11 @@ fn outward(first: i64, last: i64, is_rare: impl Fn(i64) -> bool) -> (i64, i64) {
     if high == last && is_rare(high) {
         high += unit;
     }
-    // A column without negative numbers gets no negative limit.
-    (if first >= 0 { low.max(0) } else { low }, high)
+    // A column without negative numbers gets no negative limit, and one without positive numbers no positive one.
+    (
+        if first >= 0 { low.max(0) } else { low },
+        if last <= 0 { high.min(0) } else { high },
+    )
 }
 
 #[cfg(test)]

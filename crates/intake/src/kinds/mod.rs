@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use fhaim_domain::{
     Schema, SchemaForm, SchemaProblem, counted,
-    form::{ColumnForm, Invalid, KindForm},
+    form::{Bound, ColumnForm, Invalid, KindForm},
 };
 
 use crate::draft::{ColumnDraft, Exception, Flag, RecordUse};
@@ -25,10 +25,13 @@ use crate::profile::{Profile, Seen};
 use crate::shape::Shape;
 
 pub(crate) use relate::relate;
-pub(crate) use time::{FIRST_YEARS, last_year};
+pub(crate) use time::{FIRST_YEARS, has_day, last_year};
 
 /// A kind is chosen if at least this share of the cells have a value of it.
 const MAJORITY: f64 = 0.9;
+
+/// Maximum number of words that are special values of a column in which numbers or dates are not the majority.
+const MAX_WORDS: usize = 5;
 
 /// A column that is being drafted.
 pub(crate) struct Column<'a> {
@@ -65,6 +68,18 @@ impl<'a> Values<'a> {
                 .distinct()
                 .saturating_sub(missing.len() as u64),
         }
+    }
+
+    /// Splits off the values that `is_apart`.
+    fn split(&self, is_apart: impl Fn(&(&'a str, Seen)) -> bool) -> (Vec<(&'a str, Seen)>, Self) {
+        let (apart, texts): (Vec<_>, Vec<_>) = self.texts.iter().copied().partition(is_apart);
+        let cells: u64 = apart.iter().map(|(_, seen)| seen.count).sum();
+        let rest = Self {
+            texts,
+            cells: self.cells.saturating_sub(cells),
+            distinct: self.distinct.saturating_sub(apart.len() as u64),
+        };
+        (apart, rest)
     }
 
     /// All values of a profile.
@@ -153,6 +168,8 @@ struct Dated {
     first_year: Option<i64>,
     /// Days from the first to the last date.
     span: i64,
+    /// The texts of special days with a time, by day, if enough records share each of them.
+    moments: BTreeMap<String, Vec<String>>,
 }
 
 impl Decided {
@@ -222,6 +239,24 @@ pub(crate) fn decide(
     text::left_out(&texts, &reason, Flag::Safe)
 }
 
+/// Drafts a column of a few different numbers, which would be categories, as numbers: sums and ages need them.
+pub(crate) fn as_number(name: &str, profile: &Profile, options: &InferOptions) -> Option<Decided> {
+    let is_chosen = options.kinds.contains_key(name) || options.code_books.contains_key(name);
+    if is_chosen || options.target.as_deref() == Some(name) {
+        return None;
+    }
+    let column = Column::new(name, profile, options, is_marker);
+    let mut decided = number::forced(&column)?;
+    let form = &decided.form;
+    let is_code = profile.numbers.padded > 0 || form.before.is_some() || form.after.is_some();
+    if is_code || !decided.exceptions.is_empty() || problem(form, None).is_some() {
+        return None;
+    }
+    let reason = "drafted as a number, because a sum or an age depends on it";
+    decided.proposals.push(reason.to_owned());
+    Some(with_missing(decided, &column, &column))
+}
+
 /// Returns what a schema refuses in a column, next to the column that it may be relative to.
 fn problem(form: &ColumnForm, base: Option<&ColumnForm>) -> Option<SchemaProblem> {
     let alone = SchemaForm {
@@ -250,7 +285,50 @@ fn automatic(strict: &Column<'_>, texts: &Column<'_>) -> Decided {
         let dated = time::decide(column).or_else(|| person::decide(column));
         dated.or_else(|| number::decide(column, MAJORITY))
     };
-    by_form().unwrap_or_else(|| text::decide(texts))
+    by_form()
+        .or_else(|| among_words(strict, texts))
+        .unwrap_or_else(|| text::decide(texts))
+}
+
+/// Drafts numbers, dates or times in a column in which most cells may be a few words, such as "not applicable". The words
+/// become special values. Values that can all be listed stay categories.
+fn among_words(strict: &Column<'_>, texts: &Column<'_>) -> Option<Decided> {
+    let shared_by = strict.options.shared_by;
+    if text::Split::of(texts).rest == 0 {
+        return None;
+    }
+    let is_word = |(text, seen): &(&str, Seen)| {
+        let has_digit = text.contains(|letter: char| letter.is_ascii_digit());
+        seen.count >= shared_by && !has_digit && fhaim_domain::is_name(text)
+    };
+    let (words, rest) = strict.values.split(is_word);
+    if words.is_empty() || words.len() > MAX_WORDS || rest.cells < shared_by {
+        return None;
+    }
+    let column = Column {
+        values: rest,
+        missing: strict.missing.clone(),
+        ..*strict
+    };
+    let decided = time::decide(&column).or_else(|| number::decide(&column, MAJORITY));
+    let is_counted = |form: &ColumnForm| {
+        matches!(
+            form.kind,
+            KindForm::Number
+                | KindForm::Date
+                | KindForm::Datetime
+                | KindForm::Time
+                | KindForm::Duration
+        )
+    };
+    let mut decided = decided.filter(|decided| is_counted(&decided.form))?;
+    for (text, seen) in words {
+        let text = text.trim();
+        let special = decided.form.special.get_or_insert_default();
+        special.push(Bound::Text(text.to_owned()));
+        decided.exceptions.push(special_word(text, seen));
+    }
+    Some(decided)
 }
 
 /// Says which texts were read as missing values.
@@ -269,6 +347,12 @@ fn with_missing(mut decided: Decided, strict: &Column<'_>, texts: &Column<'_>) -
     proposals.append(&mut decided.proposals);
     decided.proposals = proposals;
     decided
+}
+
+/// Describes cells with a word that becomes a special value.
+fn special_word(text: &str, seen: Seen) -> Exception {
+    let read_as = format!("proposed as the special value {text:?}");
+    Exception::new(seen.count, seen.row, &Shape::of(text), read_as)
 }
 
 /// Reads texts that do not fit, and that too few records share, as missing. Groups them by their shape.

@@ -11,7 +11,6 @@ use super::{Column, Decided, bins, person, text};
 use crate::draft::{Exception, Flag, RecordUse};
 use crate::numbers::scan_number;
 use crate::profile::{Mark, Numbers, Read, Seen};
-use crate::shape::Shape;
 
 /// The drafted decimals suffice for at least this share of a column's numbers.
 const USUAL_SHARE: f64 = 0.95;
@@ -136,6 +135,7 @@ fn style(numbers: &Numbers, mark: Mark, read: &Read) -> NumberStyle {
         .into_iter()
         .zip(numbers.negative)
         .max_by_key(|&(kind, count)| (count, kind == Negative::Minus));
+    let negative = negative.map_or(Negative::Minus, |(kind, _)| kind);
     let mut style = NumberStyle {
         decimals,
         trailing_zeros: decimals > 0 && read.is_even(),
@@ -146,7 +146,10 @@ fn style(numbers: &Numbers, mark: Mark, read: &Read) -> NumberStyle {
             .filter(|separator| mark.is_grouped || !matches!(separator, ',' | '.')),
         before: affixes.before,
         after: affixes.after,
-        negative: negative.map_or(Negative::Minus, |(kind, _)| kind),
+        negative: match negative {
+            Negative::Minus if numbers.has_plus() => Negative::PlusMinus,
+            negative => negative,
+        },
     };
     if decimals == most {
         style.step = step(read.divisor, decimals);
@@ -388,16 +391,10 @@ impl<'a> Fit<'a> {
         });
         let mut exceptions = Vec::new();
         for (text, seen) in shared {
-            form.special
-                .get_or_insert_default()
-                .push(Bound::Text(text.trim().to_owned()));
-            let read_as = format!("proposed as the special value {:?}", text.trim());
-            exceptions.push(Exception::new(
-                seen.count,
-                seen.row,
-                &Shape::of(text),
-                read_as,
-            ));
+            let text = text.trim();
+            let special = form.special.get_or_insert_default();
+            special.push(Bound::Text(text.to_owned()));
+            exceptions.push(super::special_word(text, seen));
         }
         exceptions.extend(super::rare_exceptions(column, &rare, form));
         exceptions

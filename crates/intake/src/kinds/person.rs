@@ -75,6 +75,26 @@ const PERSONS: &[&str] = &[
     "mitglied",
     "mitarbeiter",
     "inhaber",
+    "vorname",
+    "familienname",
+    "geburtsname",
+    "arzt",
+    "hausarzt",
+    "prenom",
+    "prénom",
+    "médecin",
+    "medecin",
+    "adhérent",
+    "salarié",
+    "élève",
+    "apellido",
+    "apellidos",
+    "paciente",
+    "cliente",
+    "alumno",
+    "empleado",
+    "asegurado",
+    "cognome",
 ];
 
 /// Beginnings of compound words that name an identifier of a person, in addition to [`PERSONS`].
@@ -241,9 +261,39 @@ fn is_long_identifier(column: &Column<'_>) -> bool {
 
 /// Names such as `patient_age` and `customer birth date` are about a person, and do not identify one.
 fn is_age_or_date(name: &str) -> bool {
-    const OTHERS: [&str; 14] = [
-        "age", "date", "birth", "year", "sex", "gender", "type", "group", "class", "status",
-        "time", "count", "weight", "height",
+    const OTHERS: [&str; 32] = [
+        "age",
+        "date",
+        "birth",
+        "year",
+        "sex",
+        "gender",
+        "type",
+        "group",
+        "class",
+        "status",
+        "time",
+        "count",
+        "weight",
+        "height",
+        "alter",
+        "datum",
+        "geschlecht",
+        "typ",
+        "art",
+        "gruppe",
+        "klasse",
+        "anzahl",
+        "âge",
+        "sexe",
+        "groupe",
+        "classe",
+        "edad",
+        "fecha",
+        "sexo",
+        "tipo",
+        "grupo",
+        "estado",
     ];
     words(name)
         .iter()
@@ -323,6 +373,10 @@ mod tests {
         for name in ["Steuer", "personal_income", "Kontostand", "paid", "Beruf"] {
             assert!(!names_a_person(name) && !names_identifiers(name), "{name}");
         }
+        for name in ["Vorname", "prénom", "Nombre paciente", "Hausarzt"] {
+            assert!(names_a_person(name) && !is_age_or_date(name), "{name}");
+        }
+        assert!(is_age_or_date("tipo de cliente") && is_age_or_date("Kunde (Alter)"));
         assert!(names_identifiers("Auftragsnr") && !names_a_person("Auftragsnr"));
     }
 }

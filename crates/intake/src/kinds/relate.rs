@@ -8,7 +8,7 @@ use fhaim_domain::{
 use super::{Decided, bins};
 use crate::draft::RecordUse;
 use crate::options::InferOptions;
-use crate::relations::order::{Order, Pair};
+use crate::relations::order::{MONTH, Order, Pair};
 
 /// A later column is relative to an earlier one if their distance spans at most this share of the earlier column's range.
 const MAX_LAPSE_SHARE: f64 = 0.34;
@@ -43,15 +43,38 @@ pub(crate) fn relate(order: &Order, columns: &mut [Decided], options: &InferOpti
         if is_date(base) && !is_date(later) {
             continue;
         }
-        let whole_days = is_date(later);
+        let is_month = |column: usize| {
+            let format = columns
+                .get(column)
+                .and_then(|column| column.form.format.as_ref());
+            format.is_some_and(|format| !super::has_day(format))
+        };
+        // Days count from the beginning of a month, and the order of months says nothing about them.
+        if is_month(base) && !is_month(later) {
+            continue;
+        }
+        let unit = match (is_month(later), is_date(later)) {
+            (true, _) => Unit::Months,
+            (false, true) => Unit::Days,
+            (false, false) => Unit::Clock,
+        };
         if let Some(column) = columns.get_mut(later) {
             let before = column.form.clone();
-            lapse(column, &name, pair, whole_days, options);
+            lapse(column, &name, pair, unit, options);
             relative.push(later);
             bases.push((later, base, before));
         }
     }
     undo_refused(columns, bases);
+}
+
+/// What a lapse is counted in.
+#[derive(Clone, Copy)]
+enum Unit {
+    Months,
+    Days,
+    /// Hours or minutes.
+    Clock,
 }
 
 /// Undoes what a schema refuses.
@@ -87,16 +110,33 @@ fn follows(pair: &Pair, base: &Decided, later: &Decided) -> bool {
 }
 
 /// Drafts a column as a lapse after, or before, another.
-fn lapse(column: &mut Decided, name: &str, pair: &Pair, whole_days: bool, options: &InferOptions) {
+fn lapse(column: &mut Decided, name: &str, pair: &Pair, unit: Unit, options: &InferOptions) {
     let longest = pair.most.abs().max(pair.least.abs());
-    let unit = match (whole_days, longest < MINUTES_BELOW) {
-        (true, _) => TimeUnit::Day,
-        (false, true) => TimeUnit::Minute,
-        (false, false) => TimeUnit::Hour,
+    let (unit, seconds) = match unit {
+        Unit::Months => (TimeUnit::Day, MONTH),
+        Unit::Days => (TimeUnit::Day, DAY),
+        Unit::Clock => {
+            let unit = match longest < MINUTES_BELOW {
+                true => TimeUnit::Minute,
+                false => TimeUnit::Hour,
+            };
+            (unit, unit.seconds())
+        }
     };
-    let steps = pair.units(unit.seconds());
+    let steps = pair.units(seconds);
     let form = &mut column.form;
     let special = form.special.take().unwrap_or_default();
+    // Next to a lapse, a special day has no time: its texts are listed instead.
+    let moments = column.dated.as_ref().map(|dated| &dated.moments);
+    let texts = |value: &Bound| match value {
+        Bound::Text(text) => moments.and_then(|moments| moments.get(text)),
+        Bound::Number(_) => None,
+    };
+    let special = special.iter().flat_map(|value| match texts(value) {
+        Some(texts) => texts.iter().cloned().map(Bound::Text).collect(),
+        None => vec![value.clone()],
+    });
+    let special: Vec<Bound> = special.collect();
     form.relative_to = Some(name.to_owned());
     form.unit = (form.kind == KindForm::Datetime).then_some(unit);
     (form.min, form.max, form.bins, form.digits) = (None, None, None, None);

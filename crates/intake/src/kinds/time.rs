@@ -7,10 +7,9 @@ use fhaim_domain::{
     form::{Bound, ColumnForm, KindForm, TimeUnit},
 };
 
-use super::{Column, Dated, Decided, bins, person};
+use super::{Column, Dated, Decided, bins, person, text};
 use crate::draft::{Exception, Flag, RecordUse};
 use crate::profile::{FormatUse, Profile, Seen};
-use crate::shape::Shape;
 use crate::times::names::{self, Chosen};
 
 /// Last year of two-digit years in a table without four-digit years: of dates of birth, which are not in the future, and
@@ -105,8 +104,22 @@ pub(super) fn decide(column: &Column<'_>) -> Option<Decided> {
     };
     let enough: Vec<&FormatUse> = formats.filter(enough).collect();
     let best = best(&enough, column)?;
+    let is_clock = matches!(best.kind, KindForm::Time | KindForm::Duration);
+    if is_clock
+        && !best.text.starts_with('P')
+        && let Some(decided) = few_times(column)
+    {
+        return Some(decided);
+    }
     let fit = Fit::of(column, best);
     (fit.cells as f64 >= majority * cells).then(|| fit.decided(column, &enough))
+}
+
+/// Drafts a few texts such as 8:00 and 12:00, or the ratios 1:20 and 1:80, as categories if all can be listed.
+fn few_times(column: &Column<'_>) -> Option<Decided> {
+    let few = column.options.max_number_categories as u64;
+    let split = text::Split::of(column);
+    (column.values.distinct <= few && split.rest == 0).then(|| text::categories(column, &split))
 }
 
 /// Drafts a column as a kind of its holder's choice.
@@ -168,7 +181,7 @@ fn is_number_like(format: &str) -> bool {
 }
 
 /// Whether a format of dates has a day, and not only a month.
-fn has_day(format: &str) -> bool {
+pub(crate) fn has_day(format: &str) -> bool {
     ["%d", "%-d", "%e"].iter().any(|day| format.contains(day))
 }
 
@@ -369,8 +382,31 @@ impl<'a> Fit<'a> {
             format: self.used.text.clone(),
             first_year: self.options.first_year,
             span: self.span(),
+            moments: match self.kind {
+                KindForm::Datetime => self.moments(column),
+                _ => BTreeMap::new(),
+            },
         });
         decided
+    }
+
+    /// Returns the texts of special days with a time, by day, where enough records share each of them.
+    fn moments(&self, column: &Column<'_>) -> BTreeMap<String, Vec<String>> {
+        let special = self.special_days(column);
+        let mut moments: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut rare = Vec::new();
+        for (text, seen) in column.values.iter() {
+            let day = self.format.read(text).map(|value| self.format.day(value));
+            let Some(day) = day.filter(|day| special.contains(day)).map(day_text) else {
+                continue;
+            };
+            match seen.count >= column.options.shared_by {
+                true => moments.entry(day).or_default().push(text.trim().to_owned()),
+                false => rare.push(day),
+            }
+        }
+        moments.retain(|day, _| !rare.contains(day));
+        moments
     }
 
     /// Names the special dates of a draft, and the way midnight is written.
@@ -523,16 +559,9 @@ impl<'a> Fit<'a> {
         let mut exceptions = Vec::new();
         for (text, seen) in shared {
             let text = text.trim();
-            form.special
-                .get_or_insert_default()
-                .push(Bound::Text(text.to_owned()));
-            let read_as = format!("proposed as the special value {text:?}");
-            exceptions.push(Exception::new(
-                seen.count,
-                seen.row,
-                &Shape::of(text),
-                read_as,
-            ));
+            let special = form.special.get_or_insert_default();
+            special.push(Bound::Text(text.to_owned()));
+            exceptions.push(super::special_word(text, seen));
         }
         exceptions.extend(super::rare_exceptions(column, &rare, form));
         exceptions

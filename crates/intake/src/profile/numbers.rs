@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use fhaim_domain::{MAX_DECIMALS, form::Negative};
 
 use super::quantiles::Quantiles;
-use crate::numbers::{Reading, ScannedNumber, scan_number};
+use crate::numbers::{Reading, ScannedNumber, Sign, scan_number};
 
 /// Maximum number of different texts around numbers.
 const MAX_AFFIXES: usize = 64;
@@ -207,8 +207,11 @@ fn ninths(value: f64) -> u128 {
 
 /// Returns the fewest decimals with which a number can be written.
 fn shortest_decimals(value: f64) -> u32 {
-    let scaled = |decimals: u32| value * 10f64.powi(decimals as i32);
-    let fits = |&decimals: &u32| (scaled(decimals) - scaled(decimals).round()).abs() < 1e-6;
+    // Of a small number such as 1.04e-7, no digit may be lost.
+    let fits = |&decimals: &u32| {
+        let scaled = value * 10f64.powi(decimals as i32);
+        (scaled - scaled.round()).abs() < 1e-9 * scaled.abs().clamp(f64::MIN_POSITIVE, 1e3)
+    };
     (0..MAX_DECIMALS).find(fits).unwrap_or(MAX_DECIMALS)
 }
 
@@ -229,6 +232,9 @@ pub(crate) struct Numbers {
     affixes: HashMap<Affixes, u64>,
     /// Negative numbers by [`Negative`].
     pub(crate) negative: [u64; 4],
+    /// Numbers with a plus, and numbers without any sign.
+    pub(crate) plus: u64,
+    pub(crate) unsigned: u64,
     /// Numbers with leading zeros, such as 01234.
     pub(crate) padded: u64,
     /// Numbers that letters touch, such as B20.
@@ -244,6 +250,8 @@ impl Numbers {
             read: [Read::new(), Read::new()],
             affixes: HashMap::new(),
             negative: [0; 4],
+            plus: 0,
+            unsigned: 0,
             padded: 0,
             glued: 0,
             width: (usize::MAX, 0),
@@ -287,6 +295,11 @@ impl Numbers {
         {
             *count += weight;
         }
+        self.plus += u64::from(scanned.sign == Sign::Plus) * weight;
+        let is_zero = !scanned
+            .number
+            .contains(|digit| ('1'..='9').contains(&digit));
+        self.unsigned += u64::from(scanned.sign == Sign::None && !is_zero) * weight;
         self.padded += u64::from(scanned.is_padded) * weight;
         self.glued += u64::from(scanned.has_glued_letters()) * weight;
         let width = scanned.number.len();
@@ -297,6 +310,11 @@ impl Numbers {
     pub(crate) fn read(&self, comma: bool) -> &Read {
         let [point, with_comma] = &self.read;
         if comma { with_comma } else { point }
+    }
+
+    /// Whether numbers that are not negative have a plus.
+    pub(crate) fn has_plus(&self) -> bool {
+        self.plus > 20 * self.unsigned
     }
 
     /// Returns the most frequent texts around the numbers.

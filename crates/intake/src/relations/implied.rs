@@ -78,6 +78,22 @@ impl<'a> Pairs<'a> {
             .collect()
     }
 
+    /// Returns the special values of numbers that enough records share.
+    fn special(&self) -> Vec<Value> {
+        let columns = self
+            .usable()
+            .filter_map(|column| Some((column, self.columns.get(column)?)));
+        let special = columns.filter(|(_, states)| !states.is_listed());
+        let values = special.flat_map(|(column, states)| {
+            (0..states.states.len()).map(move |state| (column, state))
+        });
+        let is_shared = |&value: &Value| {
+            let is_value = !self.text(value).is_empty() && self.is_known(value);
+            is_value && self.records(value) >= self.shared_by
+        };
+        values.filter(is_shared).collect()
+    }
+
     /// The value as a rule names it; empty for a missing one.
     pub(super) fn text(&self, (column, state): Value) -> &str {
         let state = self
@@ -162,10 +178,12 @@ impl<'a> Pairs<'a> {
         Some((column, only?))
     }
 
-    /// Returns the implications from listed values, and from missing values to missing values, unless they may hold by
-    /// chance.
+    /// Returns the implications from listed and special values, and from missing values to missing values, unless they
+    /// may hold by chance.
     pub(super) fn implications(&self) -> Vec<Implication> {
-        let mut all = self.implications_of(&self.listed(), |_| true);
+        let mut whens = self.listed();
+        whens.extend(self.special());
+        let mut all = self.implications_of(&whens, |_| true);
         let closure = Closure::of(&all);
         let missing = self.usable().filter(|&column| self.can_miss(column));
         let missing = missing.map(|column| (column, 0));
@@ -203,14 +221,37 @@ impl<'a> Pairs<'a> {
 
     /// Whether the records with a value are those with some values of one other column.
     pub(super) fn is_explained(&self, value: Value, closure: &Closure) -> bool {
-        let whens = closure.whens(value);
-        let records = |values: &BTreeSet<Value>| -> u64 {
-            let listed = values.iter().filter(|&&when| !self.text(when).is_empty());
-            listed.map(|&when| self.records(when)).sum()
+        self.explanation(value, closure).is_some()
+    }
+
+    /// Returns the values of another column that exactly the records with `value` have. Of several columns, it is the one
+    /// with the fewest such values.
+    fn explanation(&self, value: Value, closure: &Closure) -> Option<BTreeSet<Value>> {
+        let named = |whens: BTreeSet<Value>| -> BTreeSet<Value> {
+            let whens = whens.into_iter();
+            whens.filter(|&when| !self.text(when).is_empty()).collect()
         };
-        whens
-            .values()
-            .any(|values| records(values) == self.records(value))
+        let records =
+            |whens: &BTreeSet<Value>| -> u64 { whens.iter().map(|&when| self.records(when)).sum() };
+        let explanations = closure.whens(value).into_values().map(named);
+        let exact =
+            explanations.filter(|whens| !whens.is_empty() && records(whens) == self.records(value));
+        exact.min_by_key(BTreeSet::len)
+    }
+
+    /// Returns the missing and special values that exactly the records with some values of another column have, with these
+    /// values. Implications have only the other direction.
+    pub(super) fn explained(&self, closure: &Closure) -> Vec<(Value, BTreeSet<Value>)> {
+        let missing = self.usable().filter(|&column| self.can_miss(column));
+        let values = missing.map(|column| (column, 0)).chain(self.special());
+        let explained = values.filter_map(|value| Some((value, self.explanation(value, closure)?)));
+        let is_new = |value: Value, whens: &BTreeSet<Value>| {
+            let first = whens.first().copied();
+            whens.len() > 1 || first.is_some_and(|when| !closure.has(value, when))
+        };
+        explained
+            .filter(|(value, whens)| is_new(*value, whens))
+            .collect()
     }
 
     /// Whether a column has missing values that a rule can be about.

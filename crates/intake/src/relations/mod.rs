@@ -15,6 +15,8 @@ mod states;
 mod together;
 pub(crate) mod valid;
 
+use std::collections::BTreeSet;
+
 use fhaim_domain::form::ColumnForm;
 
 use self::order::Order;
@@ -76,6 +78,12 @@ impl Relations {
         self.follows.see(record.cells);
         self.together.see(record.cells);
         self.quantities.see(record.texts);
+    }
+
+    /// Returns the columns that must be numbers for a sum or an age. `may_be` says whether a column is a number or may
+    /// become one.
+    pub(crate) fn numbers(&self, may_be: impl Fn(usize) -> bool) -> BTreeSet<usize> {
+        self.quantities.numbers(may_be)
     }
 
     /// Proposes rules.

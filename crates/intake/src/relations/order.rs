@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use fhaim_domain::{
-    Constraint, DAY, TimeFormat, TimeNames, TimeOptions,
+    Constraint, DAY, TimeFormat, TimeNames, TimeOptions, date_from_days,
     form::{Bound, ColumnForm, KindForm},
 };
 
 use super::Drafted;
 use crate::draft::{ProposedRule, RuleChange};
+use crate::kinds;
 use crate::profile::{LikelyDates, Profile, Quantiles};
 
 /// Number of texts on which two formats are compared.
@@ -26,6 +27,9 @@ const MAX_DISTANCES: usize = 4_096;
 /// Dates of this year and later stand for no date, such as 9999-12-31: seconds since 1970.
 const NEVER: i64 = 29_379_542_400;
 
+/// Unit of distances between months, in seconds: that of the longest month.
+pub(crate) const MONTH: i64 = 31 * DAY;
+
 /// How often one column's date precedes another's, and by how much.
 #[derive(Debug, Default)]
 pub(crate) struct Pair {
@@ -40,6 +44,9 @@ pub(crate) struct Pair {
     /// Records in which only the earlier, or only the later column of the table has a date that stands for no date, and the
     /// other column has a date.
     endless: [u64; 2],
+    /// Records in which the later column of the table has the earlier, and the later moment in universal time; `None` if
+    /// not all offsets are known.
+    universal: Option<[u64; 2]>,
     /// Smallest and largest distance in seconds, from the earlier column of the table to the later one.
     pub(crate) least: i64,
     pub(crate) most: i64,
@@ -57,6 +64,9 @@ impl Pair {
         if self.both == 0 {
             (self.least, self.most) = (distance, distance);
         }
+        if self.both == 0 {
+            self.universal = Some([0, 0]);
+        }
         self.both += 1;
         self.before += u64::from(distance < 0);
         self.after += u64::from(distance > 0);
@@ -68,6 +78,20 @@ impl Pair {
         } else {
             self.sketch.add(distance as f64);
         }
+    }
+
+    /// Counts the order of the moments of a record in universal time.
+    fn see_universal(&mut self, base: &Dated, later: &Dated) {
+        if base.moment.is_none() || later.moment.is_none() {
+            return;
+        }
+        self.universal = match (self.universal, base.universal, later.universal) {
+            (Some([before, after]), Some(base), Some(later)) => Some([
+                before + u64::from(later < base),
+                after + u64::from(later > base),
+            ]),
+            _ => None,
+        };
     }
 
     /// Returns how often each distance occurs, in units of `unit` seconds rounded down.
@@ -100,6 +124,8 @@ struct Dated {
     column: usize,
     likely: LikelyDates,
     moment: Option<i64>,
+    /// The moment in universal time, if its offset is known.
+    universal: Option<i64>,
     /// Whether the cell has a date that stands for no date.
     is_endless: bool,
 }
@@ -109,6 +135,17 @@ impl Dated {
     fn day(&self) -> Option<i64> {
         self.moment
             .map(|moment| self.likely.format.day(moment) * DAY)
+    }
+
+    /// The number of the moment's month, in units of [`MONTH`].
+    fn month(&self) -> Option<i64> {
+        let (year, month, _) = date_from_days(self.likely.format.day(self.moment?))?;
+        Some((12 * year + month) * MONTH)
+    }
+
+    /// Whether the format has months and no days.
+    fn is_month(&self) -> bool {
+        !kinds::has_day(&self.likely.text)
     }
 }
 
@@ -130,6 +167,7 @@ impl Order {
                 column,
                 likely,
                 moment: None,
+                universal: None,
                 is_endless: false,
             })
             .collect();
@@ -151,17 +189,23 @@ impl Order {
             let moment = dated.likely.format.read(text(dated.column));
             dated.moment = moment.filter(|&moment| moment < NEVER);
             dated.is_endless = moment.is_some() && dated.moment.is_none();
+            let universal = dated.likely.format.read_universal(text(dated.column));
+            dated.universal = universal.filter(|_| dated.moment.is_some());
         }
         for (&(base, later), pair) in &mut self.pairs {
             if let (Some(base), Some(later)) = (self.dated.get(base), self.dated.get(later)) {
                 let [first, second] = &mut pair.endless;
                 *first += u64::from(base.is_endless && later.moment.is_some());
                 *second += u64::from(later.is_endless && base.moment.is_some());
-                // Between a date and a datetime, whole days count.
+                // The parts that both have are compared.
                 let is_date = |dated: &Dated| dated.likely.format.grain() >= DAY;
-                match is_date(base) || is_date(later) {
-                    true => pair.see(base.day(), later.day()),
-                    false => pair.see(base.moment, later.moment),
+                if base.is_month() || later.is_month() {
+                    pair.see(base.month(), later.month());
+                } else if is_date(base) || is_date(later) {
+                    pair.see(base.day(), later.day());
+                } else {
+                    pair.see(base.moment, later.moment);
+                    pair.see_universal(base, later);
                 }
             }
         }
@@ -236,12 +280,14 @@ impl Order {
             else {
                 continue;
             };
-            if pair.both < MIN_RECORDS || !is_comparable(pair, base_form, later_form) {
+            if pair.both < MIN_RECORDS {
                 continue;
             }
+            let Some([before, after]) = comparable(pair, base_form, later_form) else {
+                continue;
+            };
             // In a rule, 9999-12-31 is later than all other dates.
-            let ((low, low_form), (high, high_form)) = match (pair.before, pair.after, pair.endless)
-            {
+            let ((low, low_form), (high, high_form)) = match (before, after, pair.endless) {
                 (0, 1.., [0, _]) => ((base, base_form), (later, later_form)),
                 (1.., 0, [_, 0]) => ((later, later_form), (base, base_form)),
                 _ => continue,
@@ -264,21 +310,31 @@ struct Edge {
     is_held: bool,
 }
 
-/// Whether a schema compares two columns by the same moments as [`Order`]: those of the columns' clocks, without fractions
-/// of a second.
-fn is_comparable(pair: &Pair, one: &ColumnForm, other: &ColumnForm) -> bool {
+/// Returns in how many records the later column of the table has the earlier, and the later moment, as a schema compares
+/// them; `None` if [`Order`] compares other moments.
+fn comparable(pair: &Pair, one: &ColumnForm, other: &ColumnForm) -> Option<[u64; 2]> {
+    let own = [pair.before, pair.after];
     if [one, other].iter().any(|form| form.kind == KindForm::Date) {
-        return true;
+        return Some(own);
     }
     let has =
         |form: &ColumnForm, letter: char| form.format.as_ref().is_some_and(|f| f.contains(letter));
     let has_offsets = one.offsets.is_some() || other.offsets.is_some();
     let has_fractions = has(one, 'f') && has(other, 'f');
-    let equal = pair.both - pair.before - pair.after;
-    !has_offsets && (!has_fractions || equal == 0)
+    let [before, after] = match has_offsets {
+        true => pair.universal?,
+        false => own,
+    };
+    // Within a second, the order is not known.
+    let differ = before + after == pair.both;
+    (!has_fractions || differ).then_some([before, after])
 }
 
 fn is_held(low: &ColumnForm, high: &ColumnForm) -> bool {
+    // Relative columns count by their own clocks.
+    if low.offsets.is_some() || high.offsets.is_some() {
+        return false;
+    }
     let follows =
         |one: &ColumnForm, other: &ColumnForm| one.relative_to.as_ref() == Some(&other.name);
     let limits = |form: &ColumnForm| {

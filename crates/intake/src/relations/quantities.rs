@@ -5,6 +5,8 @@ mod exact;
 mod prime;
 mod sums;
 
+use std::collections::BTreeSet;
+
 use self::ages::Ages;
 use self::sums::Sums;
 use super::Drafted;
@@ -14,6 +16,21 @@ use crate::profile::Profile;
 
 /// A rule is proposed if at least this many records could break it.
 pub(super) const MIN_RECORDS: u64 = 20;
+
+/// A column with fewer different values is no quantity: two are yes and no.
+const MIN_VALUES: u64 = 3;
+
+/// Returns the columns with several values, those with many different ones first.
+fn varied_first(profiles: &[Profile], options: &InferOptions) -> Vec<usize> {
+    let few = options.max_number_categories as u64;
+    let values = |column: &usize| {
+        let profile = profiles.get(*column);
+        profile.map_or(0, |profile| profile.texts.distinct())
+    };
+    let columns = (0..profiles.len()).filter(|column| values(column) >= MIN_VALUES);
+    let (many, few): (Vec<usize>, Vec<usize>) = columns.partition(|column| values(column) > few);
+    many.into_iter().chain(few).collect()
+}
 
 /// Relations between quantities that no record so far breaks.
 #[derive(Debug)]
@@ -35,6 +52,15 @@ impl Quantities {
     pub(crate) fn see(&mut self, texts: &[&str]) {
         self.sums.see(texts);
         self.ages.see(texts);
+    }
+
+    /// Returns the columns that must be numbers for a sum or an age. `may_be` says whether a column is a number or may
+    /// become one.
+    pub(crate) fn numbers(&self, may_be: impl Fn(usize) -> bool) -> BTreeSet<usize> {
+        let all = self.sums.supported().chain(self.ages.supported());
+        all.filter(|columns| columns.iter().all(|&column| may_be(column)))
+            .flatten()
+            .collect()
     }
 
     /// Returns the rules that a schema can have together. `taken` says which columns can be in no rule.

@@ -35,6 +35,7 @@ impl Skip<'_> {
         let closure = Closure::of(&implications);
         let mut covered = Covered::default();
         let mut rules = implies(&pairs, &implications, &closure, &mut covered);
+        rules.extend(explained(&pairs, &closure));
         rules.extend(together(&pairs, &closure));
         rules.extend(never::never(&pairs, &closure, &covered));
         rules
@@ -122,6 +123,23 @@ fn implication_rule(pairs: &Pairs<'_>, whens: &BTreeSet<Value>, thens: &[Value])
     let then: BTreeMap<String, Vec<String>> = then.collect();
     let records = whens.iter().map(|&value| pairs.records(value)).sum();
     rule(Constraint::Implies(Implies { when, then }), records)
+}
+
+/// Proposes that missing and special values occur only with the values of another column that imply them: "who has no
+/// cigarettes does not smoke".
+fn explained(pairs: &Pairs<'_>, closure: &Closure) -> Vec<ProposedRule> {
+    let explained = pairs.explained(closure).into_iter();
+    let rules = explained.map(|(value, whens)| {
+        let when = BTreeMap::from([(pairs.name(value), vec![pairs.text(value).to_owned()])]);
+        let mut then: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for other in whens {
+            let values = then.entry(pairs.name(other)).or_default();
+            values.push(pairs.text(other).to_owned());
+        }
+        let implies = Implies { when, then };
+        rule(Constraint::Implies(implies), pairs.records(value))
+    });
+    strongest(rules.collect())
 }
 
 /// Proposes columns that are missing together, unless one other column says where they are missing.

@@ -189,6 +189,14 @@ impl Trial {
         }
         has_numbers_below
     }
+    /// Whether the first record may be a title above the header, as spreadsheets export it: at least half of its fields
+    /// are empty.
+    fn begins_with_title(&self) -> bool {
+        let names = self.names();
+        let empty = names.iter().filter(|name| name.is_empty()).count();
+        names.len() > 1 && 2 * empty >= names.len()
+    }
+
     /// Whether the first record of the trial certainly is no header: it has numbers like the records, no word above a
     /// column of numbers, and values that occur again.
     fn begins_with_record(&self) -> bool {
@@ -360,7 +368,7 @@ impl Detection<'_> {
         if self.given.delimiter == Some(b' ') {
             best = self.whitespace(start).unwrap_or(best);
         }
-        if !best.is_plausible(MIN_SHARE) {
+        if !best.is_plausible(MIN_SHARE) || best.begins_with_title() {
             best = self.below_preamble(start, separator).unwrap_or(best);
         }
         if !best.is_plausible(MIN_SHARE) {

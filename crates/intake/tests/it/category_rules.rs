@@ -224,7 +224,7 @@ fn constant_and_unique_columns_have_no_rules() {
 }
 
 #[test]
-fn question_that_opens_others_is_one_rule() {
+fn question_that_opens_others_is_one_rule_and_each_of_them_is_answered() {
     let csv = table("smoker,cigarettes,brand,sex", 900, |row| {
         let (sex, brand) = (["f", "m"][row / 7 % 2], row / 3 % 4);
         match row % 3 {
@@ -234,8 +234,14 @@ fn question_that_opens_others_is_one_rule() {
     });
     let draft = accepted(&csv, &options());
     let implies = json!({"implies": {"when": {"smoker": ["no"]}, "then": {"brand": [""], "cigarettes": [""]}}});
-    assert_eq!(draft.rules.len(), 1, "{:?}", sentences(&draft));
+    let answered = |name: &str| {
+        let when: BTreeMap<&str, [&str; 1]> = BTreeMap::from([(name, [""])]);
+        json!({"implies": {"when": when, "then": {"smoker": ["no"]}}})
+    };
+    assert_eq!(draft.rules.len(), 3, "{:?}", sentences(&draft));
     assert_eq!(constraint(&draft, 0), implies);
+    assert_eq!(constraint(&draft, 1), answered("cigarettes"));
+    assert_eq!(constraint(&draft, 2), answered("brand"));
     assert_eq!(draft.rules[0].records, 600);
 }
 
@@ -255,6 +261,7 @@ fn filter_questions_in_a_row_are_one_rule_each() {
         [
             json!({"implies": {"when": {"works": ["no"]}, "then": {"months": [""], "temporary": [""]}}}),
             json!({"implies": {"when": {"temporary": ["no"]}, "then": {"months": [""]}}}),
+            json!({"implies": {"when": {"temporary": [""]}, "then": {"works": ["no"]}}}),
         ]
     );
 }

@@ -12,3 +12,4 @@ mod planted;
 mod rules;
 mod situations;
 mod source;
+mod variations;

@@ -132,6 +132,26 @@ fn lines_before_the_header_are_skipped_with_a_remark() {
     );
 }
 
+#[test]
+fn titles_of_a_spreadsheet_above_the_header_are_skipped() {
+    let text = "Statistical office;;\nTable 12;;\n;;\nyear;district;number\n2001;north;780\n2002;south;177\n\
+                2003;north;186\n";
+    let said = [
+        "skipped 3 lines before the header",
+        "detected the field delimiter ';'",
+    ];
+    let rows = [
+        "year|district|number",
+        "2001|north|780",
+        "2002|south|177",
+        "2003|north|186",
+    ];
+    assert_seen(text, &rows, &said);
+    // Without a header of words, the first line is the header.
+    let text = "year;;\n2001;north;780\n2002;south;177\n2003;north;186\n";
+    assert_eq!(see(text).rows.len(), 4);
+}
+
 /// A record must never become the header: its values would be published as names of columns.
 #[test]
 fn records_never_become_the_header() {

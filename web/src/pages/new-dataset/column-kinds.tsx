@@ -322,6 +322,8 @@ function Negative({ column, onChange }: { column: Column; onChange: OnChange }) 
         <option value="minus">-9.5</option>
         <option value="parentheses">(9.5)</option>
         <option value="trailing">9.5-</option>
+        <option value="minus-sign">−9.5</option>
+        <option value="plus-minus">-9.5, +9.5</option>
       </select>
     </label>
   );

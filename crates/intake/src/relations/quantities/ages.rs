@@ -8,9 +8,10 @@ use fhaim_domain::{
     Age, AgeAt, Constraint, TimeFormat, YearOf, date_from_days, form::ColumnForm, is_missing,
 };
 
-use super::MIN_RECORDS;
 use super::exact::{Cell, NumberColumn, ONE, number_steps};
+use super::{MIN_RECORDS, varied_first};
 use crate::draft::{ProposedRule, RuleChange};
+use crate::kinds::has_day;
 use crate::options::InferOptions;
 use crate::profile::Profile;
 use crate::relations::Drafted;
@@ -48,6 +49,7 @@ struct DateColumn {
     /// Index among the drafted columns.
     column: usize,
     format: TimeFormat,
+    has_day: bool,
 }
 
 /// The numbers and dates of a record.
@@ -55,9 +57,11 @@ struct DateColumn {
 struct Record {
     /// By place in the columns of numbers.
     numbers: Vec<Cell>,
-    /// Year, month and day, by place in the columns of dates.
-    dates: Vec<Option<(i64, i64, i64)>>,
+    /// Year, month and day, by place in the columns of dates. The day is `None` in a column of months.
+    dates: Vec<Option<CalendarDate>>,
 }
+
+type CalendarDate = (i64, i64, Option<i64>);
 
 /// The time of a birth, by place in the columns of dates or numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -113,7 +117,7 @@ impl Record {
         }
     }
 
-    fn date(&self, place: usize) -> Option<(i64, i64, i64)> {
+    fn date(&self, place: usize) -> Option<CalendarDate> {
         self.dates.get(place).copied().flatten()
     }
 
@@ -139,7 +143,11 @@ impl Record {
         let years = year - born_year;
         let is_difference = age == years;
         let is_age = match birthday {
-            Some(birthday) => age == years - i64::from((month, day) < birthday),
+            Some((birth_month, birth_day)) => match (day, birth_day) {
+                // In the month of the birthday, both ages are possible.
+                (None, _) | (_, None) if month == birth_month => is_difference || age == years - 1,
+                _ => age == years - i64::from((month, day) < (birth_month, birth_day)),
+            },
             None => is_difference || age == years - 1,
         };
         Ok(Fit::AtDate {
@@ -193,11 +201,8 @@ impl Candidate {
 impl Ages {
     /// Prepares for a table, of which `profiles` have the first records. These records are seen again.
     pub(super) fn new(profiles: &[Profile], options: &InferOptions) -> Self {
-        let few = options.max_number_categories as u64;
-        let varied = profiles
-            .iter()
-            .enumerate()
-            .filter(|(_, profile)| profile.texts.distinct() > few);
+        let varied = varied_first(profiles, options).into_iter();
+        let varied = varied.filter_map(|column| Some((column, profiles.get(column)?)));
         let mut numbers = Vec::new();
         let (mut ages, mut years) = (Vec::new(), Vec::new());
         for (column, profile) in varied {
@@ -250,7 +255,8 @@ impl Ages {
         }
         let date = |dates: &DateColumn| {
             let moment = dates.format.read(text(dates.column))?;
-            date_from_days(dates.format.day(moment))
+            let (year, month, day) = date_from_days(dates.format.day(moment))?;
+            Some((year, month, dates.has_day.then_some(day)))
         };
         self.record.dates.clear();
         self.record.dates.extend(self.dates.iter().map(date));
@@ -310,6 +316,23 @@ impl Ages {
         candidates.into_iter().filter_map(rule).collect()
     }
 
+    /// Returns the columns of numbers of each candidate that enough records support.
+    pub(super) fn supported(&self) -> impl Iterator<Item = Vec<usize>> + '_ {
+        let supported = self
+            .candidates
+            .iter()
+            .filter(|candidate| candidate.records >= MIN_RECORDS);
+        supported.map(|candidate| {
+            let born = match candidate.born {
+                Born::Year(place) => Some(place),
+                Born::Date(_) => None,
+            };
+            let places = std::iter::once(candidate.age).chain(born);
+            let columns = places.filter_map(|place| self.numbers.get(place));
+            columns.map(|column| column.column).collect()
+        })
+    }
+
     /// Returns the drafted columns of the age, the birth and the time; the age again for one year.
     fn columns(&self, candidate: &Candidate) -> Option<[usize; 3]> {
         let number = |place: usize| self.numbers.get(place).map(|column| column.column);
@@ -362,6 +385,7 @@ fn date_columns(profiles: &[Profile]) -> Vec<DateColumn> {
         let formats = profile.likely_dates().into_iter();
         formats.map(move |dates| DateColumn {
             column,
+            has_day: has_day(&dates.text),
             format: dates.format,
         })
     });

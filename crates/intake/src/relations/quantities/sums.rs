@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use fhaim_domain::{Constraint, Sum, form::ColumnForm, is_missing};
 
-use super::MIN_RECORDS;
 use super::exact::{Cell, NumberColumn, number_steps};
 use super::prime::{Residue, relations};
+use super::{MIN_RECORDS, varied_first};
 use crate::draft::{ProposedRule, RuleChange};
 use crate::options::InferOptions;
 use crate::profile::Profile;
@@ -95,14 +95,14 @@ impl Candidate {
 impl Sums {
     /// Prepares for a table, of which `profiles` have the first records. These records are seen again.
     pub(super) fn new(profiles: &[Profile], options: &InferOptions) -> Self {
-        // Columns with few different numbers become categories.
-        let few = options.max_number_categories as u64;
-        let is_numeric = |profile: &Profile| profile.texts.distinct() > few && has_numbers(profile);
-        let columns = profiles.iter().enumerate();
+        let columns = varied_first(profiles, options).into_iter();
+        let numeric = |&column: &usize| profiles.get(column).is_some_and(has_numbers);
+        let mut columns: Vec<usize> = columns.filter(numeric).take(MAX_COLUMNS).collect();
+        // Sums of adjacent columns need their order.
+        columns.sort_unstable();
+        let columns = columns.into_iter();
         let columns: Vec<NumberColumn> = columns
-            .filter(|(_, profile)| is_numeric(profile))
-            .take(MAX_COLUMNS)
-            .map(|(column, profile)| NumberColumn::of(column, profile))
+            .filter_map(|column| Some(NumberColumn::of(column, profiles.get(column)?)))
             .collect();
         Self {
             first: vec![Vec::new(); columns.len()],
@@ -210,6 +210,21 @@ impl Sums {
             rules.extend(self.rule(candidate, forms));
         }
         rules
+    }
+
+    /// Returns the columns of each sum that enough records support.
+    pub(super) fn supported(&self) -> impl Iterator<Item = Vec<usize>> + '_ {
+        let is_supported = |candidate: &&Candidate| {
+            let mut nonzero = candidate.nonzero.iter();
+            nonzero.all(|&records| records >= MIN_RECORDS)
+        };
+        let supported = self.candidates.iter().filter(is_supported);
+        supported.map(|candidate| {
+            let columns = candidate
+                .places()
+                .filter_map(|place| self.columns.get(place));
+            columns.map(|column| column.column).collect()
+        })
     }
 
     /// Whether a schema can have the sum: all columns are numbers with the same decimals and step, and no number is
