@@ -351,7 +351,7 @@ fn remember(known: Option<&KnownRecords>, arguments: &FederateArguments, ledgers
         let out = arguments.out.display().to_string();
         let spent = ledgers.iter().map(PartyLedger::spent);
         let costs = spent.map(|spent| (spent > Rho::ZERO).then(|| UseCost::zcdp(PROGRAM, spent)));
-        records.remember_each(&Use::Run { out }, costs);
+        records.remember_each(&Use::Run { out, journal: None }, costs);
     }
 }
 
