@@ -12,7 +12,7 @@ use tempfile::TempPath;
 
 use crate::{
     Error, output,
-    target::{Target, folder, sync_folder, target},
+    target::{Target, folder, followed, is_regular_output, sync_folder, target},
 };
 
 /// What happens to a file that has the name of an output.
@@ -360,6 +360,24 @@ pub fn rename_all(files: Vec<Whole>) -> Result<(), Error> {
             source,
         })
     })
+}
+
+/// Removes the file that an output path leads to, if there is one. Keeps links, pipes and devices.
+///
+/// # Errors
+/// [`Error::Write`].
+pub fn remove_output(path: &Path) -> Result<(), Error> {
+    let removed = followed(path).and_then(|real| match is_regular_output(&real) {
+        true => std::fs::remove_file(real),
+        false => Ok(()),
+    });
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::Write {
+            path: path.to_owned(),
+            source: error,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Prefix of the temporary names of incomplete files, on systems without unnamed files.

@@ -18,6 +18,7 @@ use std::{
 
 use fhaim_dp::Rho;
 use fhaim_files::{
+    is_regular_output,
     memory::{KnownRecords, RunJournal, Use},
     note, rename_all, shown_path,
 };
@@ -118,7 +119,8 @@ impl Journal {
     /// Returns the path of the model of a finished run, if it exists.
     pub fn saved_model(&self) -> Option<&Path> {
         let path = &self.place.as_ref()?.paths.model;
-        (self.is_finished() && path.exists()).then_some(path)
+        let is_saved = self.is_finished() && is_regular_output(path) && path.exists();
+        is_saved.then_some(path)
     }
 
     /// Returns the identifier of the run.

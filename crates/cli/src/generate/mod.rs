@@ -192,7 +192,7 @@ impl<'a> Request<'a> {
             epsilon: arguments.epsilon,
             delta: arguments.delta,
             budget: self.job.rho,
-            record_bound: self.terms.record_bound,
+            record_bound: arguments.record_bound,
             model_mb: arguments.model_mb,
             target_weight: arguments.target_weight,
             holders: arguments.holders,
@@ -542,7 +542,9 @@ pub fn generate(
     let mut journal = Journal::with_file(request.form(command), paths, beginning)?;
     let made = request.make(command, &mut journal, outputs.model.take(), progress);
     let summary = made.and_then(|made| request.finish(outputs, &made, command, progress));
-    if summary.is_err() {
+    if let Err(error) = &summary
+        && error.may_pass()
+    {
         journal.say_how_to_continue();
     }
     summary

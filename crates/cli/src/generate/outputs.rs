@@ -1,11 +1,8 @@
 //! The output files of `fhaim run` and `fhaim local`.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use fhaim_files::is_regular_output;
+use fhaim_files::{is_regular_output, remove_output};
 
 use super::{args::GenerateArguments, releases_file::Beginning};
 use crate::{
@@ -78,19 +75,7 @@ impl OutputPaths {
     /// # Errors
     /// [`Error::Write`].
     pub fn remove_results(&self) -> Result<(), Error> {
-        let files = self.results().filter(|path| is_regular_output(path));
-        for path in files {
-            match std::fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::Write {
-                        path: path.to_owned(),
-                        source: error,
-                    });
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        Ok(self.results().try_for_each(remove_output)?)
     }
 }
 

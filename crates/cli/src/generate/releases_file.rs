@@ -8,6 +8,7 @@ use std::{
 
 use fhaim_domain::Claim;
 use fhaim_dp::Rho;
+use fhaim_files::{is_regular_output, shown_path};
 use fhaim_release::ReleaseRequest;
 use fhaim_synth::Release;
 use serde::{Deserialize, Serialize};
@@ -52,8 +53,9 @@ pub struct RequestForm {
     pub delta: f64,
     /// Budget, as a count of 2^-80.
     pub budget: Rho,
-    /// Upper bound on the number of records.
-    pub record_bound: u64,
+    /// The given upper bound on the number of records. The default follows from the records, and is not in the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record_bound: Option<u64>,
     /// Maximum memory for the model, in MB.
     pub model_mb: usize,
     /// Weight of pairs with the target column.
@@ -270,6 +272,13 @@ pub fn digest(text: &[u8]) -> String {
 /// # Errors
 /// [`Error::Usage`] if another program works on the run; [`Error::Read`].
 fn locked(path: &Path) -> Result<Option<(File, Vec<u8>)>, Error> {
+    if !is_regular_output(path) {
+        return Err(Error::Content {
+            path: path.to_owned(),
+            problem: "the releases of a run cannot go to a device or a pipe: choose another --out"
+                .to_owned(),
+        });
+    }
     let refuse = |source| Error::Read {
         path: path.to_owned(),
         source,
@@ -285,7 +294,7 @@ fn locked(path: &Path) -> Result<Option<(File, Vec<u8>)>, Error> {
     if is_busy || std::fs::read(path).map_err(refuse)? != text {
         return Err(Error::Usage(format!(
             "{}: another program is working on this run: wait until it ends, or choose another --out",
-            fhaim_files::shown_path(path)
+            shown_path(path)
         )));
     }
     Ok(Some((file, text)))

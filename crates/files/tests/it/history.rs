@@ -14,7 +14,7 @@ use fhaim_files::{
     Error, FormatArguments,
     data::Data,
     keeping,
-    memory::{self, RecordSource, RecordWatch, Use, UseCost},
+    memory::{self, RecordSource, RecordWatch, RunJournal, Use, UseCost},
 };
 use uuid::Uuid;
 
@@ -276,7 +276,7 @@ fn unwritable_history_refuses_the_releases_of_a_run() {
             id: Uuid::from_u128(7),
             states: Vec::new(),
         };
-        let memory = std::env::var("FHAIM_MEMORY_DIR").unwrap();
+        let memory = env::var("FHAIM_MEMORY_DIR").unwrap();
         fs::remove_dir_all(&memory).unwrap();
         fs::write(&memory, "").unwrap();
         let refused = records.remember_run(Path::new("out.csv"), journal, cost());
