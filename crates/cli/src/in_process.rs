@@ -283,7 +283,8 @@ impl Fit {
                 true => Command::Run,
                 false => Command::Local,
             };
-            let mut journal = Journal::in_memory(request.form(command), arguments.out.clone());
+            let (form, out) = (request.form(command), arguments.out.clone());
+            let mut journal = Journal::in_memory(form, request.job.rho, out);
             let made = request.make(command, &mut journal, None, progress)?;
             let records = modelled_records(&*made.model);
             Ok(Fitted {

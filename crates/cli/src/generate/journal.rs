@@ -60,10 +60,10 @@ struct Place {
 
 impl Journal {
     /// Creates the journal of a run in memory.
-    pub fn in_memory(request: RequestForm, out: PathBuf) -> Self {
+    pub fn in_memory(request: RequestForm, budget: Rho, out: PathBuf) -> Self {
         Self {
             content: ReleasesFile {
-                header: Header::new(Uuid::new_v4(), request),
+                header: Header::new(Uuid::new_v4(), request, budget),
                 releases: Vec::new(),
             },
             place: None,
@@ -78,10 +78,11 @@ impl Journal {
     /// [`Error::Content`] if the file has releases of another request.
     pub fn with_file(
         request: RequestForm,
+        budget: Rho,
         paths: OutputPaths,
         beginning: Beginning,
     ) -> Result<Self, Error> {
-        let mut journal = Self::in_memory(request, paths.table.clone());
+        let mut journal = Self::in_memory(request, budget, paths.table.clone());
         let mut place = Place {
             paths,
             state: None,

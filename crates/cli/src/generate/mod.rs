@@ -149,16 +149,30 @@ impl<'a> Request<'a> {
     /// Rejects a run in the clear for every reason that is known before its first release. Returns its memory in bytes.
     pub fn check_in_the_clear(&self) -> Result<u64, Error> {
         let bytes = self.check_clear_size()?;
-        self.arguments.mechanism.start(self.job.clone()).map(drop)?;
+        self.check_start(Command::Local)?;
         Ok(bytes)
+    }
+
+    /// Rejects a run whose mechanism cannot start.
+    fn check_start(&self, command: Command) -> Result<(), Error> {
+        let mechanism = self.arguments.mechanism;
+        match command {
+            Command::Run => {
+                let terms = self.terms.clone().complete(&Mechanisms)?;
+                terms.plan()?;
+                Ok(generation::start(&Mechanisms, &terms, Vec::new()).map(drop)?)
+            }
+            Command::Local if mechanism.clear_only() => {
+                Ok(self.job.check().map_err(fhaim_synth::Error::from)?)
+            }
+            Command::Local => Ok(mechanism.start(self.job.clone()).map(drop)?),
+        }
     }
 
     /// Rejects an encrypted run for every reason that is known before its first release. Returns its memory in bytes.
     pub fn check_encrypted(&self) -> Result<u64, Error> {
         let load = self.check_encrypted_size()?;
-        let terms = self.terms.clone().complete(&Mechanisms)?;
-        terms.plan()?;
-        generation::start(&Mechanisms, &terms, Vec::new()).map(drop)?;
+        self.check_start(Command::Run)?;
         Ok(load.memory_bytes)
     }
 
@@ -191,7 +205,6 @@ impl<'a> Request<'a> {
             mechanism: arguments.mechanism.to_string(),
             epsilon: arguments.epsilon,
             delta: arguments.delta,
-            budget: self.job.rho,
             record_bound: arguments.record_bound,
             model_mb: arguments.model_mb,
             target_weight: arguments.target_weight,
@@ -216,6 +229,7 @@ impl<'a> Request<'a> {
         if let Some(estimate) = &estimate {
             progress.say(&estimate.to_string());
         }
+        self.check_start(command)?;
         journal.start(self.look_up(journal)?)?;
         if let Some(path) = journal.saved_model() {
             let model = input::model(path, self.arguments.model_mb, self.held.schema())?;
@@ -539,7 +553,7 @@ pub fn generate(
     let beginning = Beginning::find(&paths.releases, arguments.force)?;
     let mut outputs = Outputs::create(&paths, &beginning)?;
     let request = Request::read(arguments, schema, seed)?;
-    let mut journal = Journal::with_file(request.form(command), paths, beginning)?;
+    let mut journal = Journal::with_file(request.form(command), request.job.rho, paths, beginning)?;
     let made = request.make(command, &mut journal, outputs.model.take(), progress);
     let summary = made.and_then(|made| request.finish(outputs, &made, command, progress));
     if let Err(error) = &summary

@@ -29,10 +29,10 @@ pub struct OutputPaths {
 /// The output files that a run has to write after its releases. A file that an earlier part of the run wrote is `None`.
 #[derive(Debug)]
 pub struct Outputs {
-    /// The model.
-    pub model: Option<StagedFile>,
     /// The synthetic table.
     pub table: Option<StagedFile>,
+    /// The model.
+    pub model: Option<StagedFile>,
     /// The report.
     pub report: Option<StagedFile>,
 }
@@ -96,8 +96,8 @@ impl Outputs {
             false => StagedFile::create(path, existing).map(Some),
         };
         Ok(Self {
-            model: start(&paths.model)?,
             table: start(&paths.table)?,
+            model: start(&paths.model)?,
             report: match &paths.report {
                 Some(path) => start(path)?,
                 None => None,

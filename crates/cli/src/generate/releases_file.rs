@@ -51,8 +51,6 @@ pub struct RequestForm {
     pub epsilon: f64,
     /// Delta of the budget.
     pub delta: f64,
-    /// Budget, as a count of 2^-80.
-    pub budget: Rho,
     /// The given upper bound on the number of records. The default follows from the records, and is not in the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record_bound: Option<u64>,
@@ -75,6 +73,8 @@ pub struct Header {
     /// The request.
     #[serde(flatten)]
     pub request: RequestForm,
+    /// Budget, as a count of 2^-80.
+    pub budget: Rho,
     /// Spent budget, as a count of 2^-80.
     pub spent: Rho,
     /// Whether all releases were made.
@@ -180,11 +180,12 @@ impl RequestForm {
 
 impl Header {
     /// Begins a run.
-    pub fn new(run: Uuid, request: RequestForm) -> Self {
+    pub fn new(run: Uuid, request: RequestForm, budget: Rho) -> Self {
         Self {
             run,
             program: format!("fhaim {VERSION}"),
             request,
+            budget,
             spent: Rho::ZERO,
             finished: false,
         }

@@ -17,7 +17,7 @@ use crate::{CONFIG, SCHEMA, fhaim, first_use, folder, generate, stderr, table};
 fn second_run_over_the_same_records_shows_the_total_cost() {
     let folder = folder(table(200), SCHEMA);
     let run = |more: &[&str]| {
-        let arguments = [&["--quiet"], &first_use("run", more)[..]].concat();
+        let arguments = [&["--quiet"], &first_use("run", more)[..], &["--force"]].concat();
         let output = fhaim(folder.path(), &arguments);
         assert!(output.status.success(), "{}", stderr(&output));
         stderr(&output)
@@ -69,7 +69,7 @@ fn first_run_without_a_terminal_starts() {
 fn second_run_without_a_terminal_stops_unless_yes_is_given() {
     let folder = folder(table(200), SCHEMA);
     let run = |command: &str, more: &[&str]| {
-        let more = [&["--epsilon", "1", "--quiet"], more].concat();
+        let more = [&["--epsilon", "1", "--quiet", "--force"], more].concat();
         fhaim(folder.path(), &first_use(command, &more))
     };
     assert!(run("local", &[]).status.success());
