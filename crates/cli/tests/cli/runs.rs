@@ -127,10 +127,12 @@ fn bench_measures_the_given_table() {
     );
 }
 
-/// The demo writes a table that matches its schema, and a report.
+/// The demo writes a table that matches its schema, and a report. It replaces its own files.
 #[test]
 fn demo_writes_a_table_and_a_report() {
     let folder = TempDir::new().unwrap();
+    fs::create_dir(folder.path().join("d")).unwrap();
+    fs::write(folder.path().join("d/synthetic.csv"), "old").unwrap();
     let output = fhaim(folder.path(), &["demo", "--out", "d", "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let demo: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

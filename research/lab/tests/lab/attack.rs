@@ -50,9 +50,9 @@ fn attacks_recognise_members_of_a_model_without_privacy_only() {
             "--schema",
             "t.schema.json",
             "--model",
-            "m",
+            "s.model",
             "--ledger",
-            "l.json",
+            "s.releases.json",
             "--json",
         ];
         let report = fhaim(
@@ -80,21 +80,13 @@ fn attacks_recognise_members_of_a_model_without_privacy_only() {
             "--out",
             "s.csv",
         ];
-        let more = [
-            "--model-out",
-            "m",
-            "--ledger",
-            "l.json",
-            "--yes",
-            "--epsilon",
-            epsilon,
-        ];
+        let more = ["--force", "--yes", "--epsilon", epsilon];
         let run = fhaim(folder.path(), &[&files[..], &more].concat());
         assert!(run.status.success(), "{}", stderr(&run));
         let files = [
             "attack",
             "--model",
-            "m",
+            "s.model",
             "--schema",
             "t.schema.json",
             "--members",

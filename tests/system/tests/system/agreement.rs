@@ -24,13 +24,19 @@ fn run(command: &str, data: &Path, schema: &Path, mechanism: &str, more: &[&str]
     let (data, schema) = (data.to_str().unwrap(), schema.to_str().unwrap());
     let inputs = ["--data", data, "--schema", schema, "--seed", "5"];
     let how = ["--mechanism", mechanism, "--quiet"];
-    let outputs = ["--out", "out.csv", "--ledger", "ledger.json"];
+    let outputs = ["--out", "out.csv"];
     let arguments = [&[command], &inputs[..], &how, more, &outputs].concat();
     let output = command::run(PROGRAM, folder.path(), &arguments);
     assert!(output.status.success(), "{command}: {}", stderr(&output));
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    let mut ledger: Value = serde_json::from_str(&read("out.releases.json")).unwrap();
+    let fields = ledger.as_object_mut().unwrap();
+    // All else must agree.
+    for own in ["run", "command"] {
+        fields.remove(own).unwrap();
+    }
     Run {
-        ledger: serde_json::from_str(&read("ledger.json")).unwrap(),
+        ledger,
         synthetic: read("out.csv"),
     }
 }
