@@ -4,7 +4,6 @@ use std::{
     fs,
     path::Path,
     process::{Child, Command, Output, Stdio},
-    time::{Duration, Instant},
 };
 
 use fhaim_kit::command::{self, CONFIG};
@@ -143,34 +142,29 @@ fn run_that_is_killed_at_any_output_continues_without_paying_twice() {
     }
 }
 
-/// Kills one run again and again, each time a little later, until it is finished.
+/// Kills one run again and again, each time behind the next write of its releases, until it is finished.
 #[test]
-fn run_that_is_killed_many_times_continues_each_time() {
+fn run_that_is_killed_after_each_batch_continues_each_time() {
     let folder = folder(wide(400, 0), WIDE);
     let arguments = first_use("local", &["--epsilon", "4"]);
-    let (mut before, mut partial): (Option<Value>, usize) = (None, 0);
-    for milliseconds in (0..).step_by(10) {
-        let (begun, limit) = (Instant::now(), Duration::from_millis(milliseconds));
-        kill_when(folder.path(), &arguments, || begun.elapsed() > limit);
-        let Some(now) = check_interrupted(folder.path()) else {
-            continue;
-        };
-        if let Some(before) = &before {
-            let [before, now] = [before, &now].map(|file| file["releases"].as_array().unwrap());
-            assert!(now.starts_with(before), "a release was made twice");
-            partial += usize::from(!now.is_empty() && now.len() > before.len());
-        }
-        let is_finished = now["finished"] == true;
-        before = Some(now);
-        if is_finished {
-            break;
-        }
+    let path = folder.path().join("out.releases.json");
+    let mut before = Value::Null;
+    let mut partial = 0;
+    while before["finished"] != true {
+        let old = fs::read(&path).ok();
+        kill_when(folder.path(), &arguments, || fs::read(&path).ok() != old);
+        let now = check_interrupted(folder.path()).unwrap();
+        let made = |file: &Value| file["releases"].as_array().cloned().unwrap_or_default();
+        let (earlier, later) = (made(&before), made(&now));
+        assert!(later.starts_with(&earlier), "a release was made twice");
+        partial += usize::from(!earlier.is_empty() && later.len() > earlier.len());
+        before = now;
     }
-    while !folder.path().join("out.csv").exists() {
+    assert!(partial > 0, "the run was never killed between two batches");
+    if !folder.path().join("out.csv").exists() {
         succeed(folder.path(), &arguments);
     }
-    check_finished(folder.path(), before.as_ref());
-    assert!(partial > 0, "the run was never killed between two batches");
+    check_finished(folder.path(), Some(&before));
 }
 
 /// Runs the command with a limit to the size of each file, which is exceeded like the space of a disk.

@@ -57,7 +57,7 @@ fn attacks_recognise_members_of_a_model_without_privacy_only() {
         ];
         let report = fhaim(
             folder.path(),
-            &[&files[..], &more, &["--out", "r.html"]].concat(),
+            &[&files[..], &more, &["--out", "r.html", "--force"]].concat(),
         );
         assert!(report.status.success(), "{}", stderr(&report));
         let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
@@ -163,7 +163,7 @@ fn attacks_recognise_members_of_a_model_without_privacy_only() {
     ] {
         let wrong = lab(
             folder.path(),
-            &[&files[..], &["--model", "m", flag, value]].concat(),
+            &[&files[..], &["--model", "s.model", flag, value]].concat(),
         );
         assert_eq!(wrong.status.code(), Some(2), "{flag}: {}", stderr(&wrong));
         assert!(stderr(&wrong).contains(says), "{says}: {}", stderr(&wrong));
