@@ -1,6 +1,6 @@
-"""Checks the cost of each release in a ledger of `fhaim run --ledger` or `fhaim local --ledger`.
+"""Checks the cost of each release in a releases file of `fhaim run` or `fhaim local`.
 
-    python3 docs/check_ledger.py LEDGER.json RECORD_BOUND
+    python3 docs/check_ledger.py RELEASES.json RECORD_BOUND
 
 Computes each price from the formulas of PRIVACY.md, independently of the program: in fractions, except
 for the gap, which is in floating point. Prints the first release of each kind in each phase, and fails if a
@@ -59,8 +59,8 @@ def main(path, bound):
     ledger = json.load(open(path))
     if "releases" not in ledger:
         sys.exit(
-            f"{path}: this is not a ledger of `fhaim run --ledger` or `fhaim local --ledger`: it has no key "
-            "`releases`. `fhaim ledger --json` prints another form, which this program does not read."
+            f"{path}: this is not a releases file of `fhaim run` or `fhaim local`: it has no key `releases`."
+            " `fhaim ledger --json` prints another form, which this program does not read."
         )
     squares = any("SquaredScores" in r["request"]["statistic"] for r in ledger["releases"])
     moduli = 2 if squares else 1
@@ -101,5 +101,5 @@ def main(path, bound):
 
 if __name__ == "__main__":
     if len(sys.argv) != 3 or not sys.argv[2].isdigit():
-        sys.exit("usage: python3 docs/check_ledger.py LEDGER.json RECORD_BOUND")
+        sys.exit("usage: python3 docs/check_ledger.py RELEASES.json RECORD_BOUND")
     main(sys.argv[1], int(sys.argv[2]))

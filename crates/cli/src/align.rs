@@ -24,7 +24,7 @@ use zeroize::Zeroizing;
 use crate::{
     error::Error,
     input,
-    output::{self, StagedFile},
+    output::{self, OverwriteArguments, StagedFile},
     randomness::system,
 };
 
@@ -62,6 +62,8 @@ pub struct AlignArguments {
     /// Output file for the common rows
     #[arg(long, value_name = "CSV")]
     pub out: PathBuf,
+    #[command(flatten)]
+    pub overwriting: OverwriteArguments,
     /// Minutes to wait for the other holders
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=MAX_WAIT))]
     pub wait: u64,
@@ -94,7 +96,7 @@ pub fn run(arguments: &AlignArguments, progress: &Progress) -> Result<(), Error>
     let rows = read(arguments)?;
     let keys = keys(arguments, &rows)?;
     confirmed(arguments)?;
-    let mut file = StagedFile::create(out)?;
+    let mut file = StagedFile::create(out, arguments.overwriting.existing())?;
     let session: [u8; 32] = Sha256::digest(arguments.session.as_bytes()).into();
     // The dataset does not exist yet, so the session identifies the alignment.
     let dataset = DatasetId([0; 16]);

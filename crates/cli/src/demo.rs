@@ -16,8 +16,8 @@ use crate::{
     division::HoldersArguments,
     error::Error,
     flags::{DEFAULT_DELTA, DEFAULT_MODEL_MB},
-    generate::{self, args::GenerateArguments},
-    output::{self, StagedFile},
+    generate::{self, Command, args::GenerateArguments},
+    output::{self, Existing, StagedFile},
     randomness::InsecureTestSeed,
     summary::Summary,
 };
@@ -59,7 +59,7 @@ struct Demo {
     real: PathBuf,
     schema: PathBuf,
     synthetic: PathBuf,
-    ledger: PathBuf,
+    releases: PathBuf,
     report: String,
     run: Summary,
 }
@@ -79,14 +79,14 @@ pub fn run(
     let real = folder.join(TABLE);
     write(&real, adult::csv())?;
     write(&request.schema, adult::SCHEMA.as_bytes())?;
-    let run = generate::run_encrypted(&request, seed, progress)?;
+    let run = generate::generate(Command::Run, &request, seed, progress)?;
     let report = folder.join(REPORT);
     let demo = Demo {
         report: address(&report),
         real,
         schema: request.schema,
         synthetic: request.out,
-        ledger: folder.join(LEDGER),
+        releases: folder.join(RELEASES),
         run,
     };
     if arguments.json {
@@ -96,13 +96,14 @@ pub fn run(
         "{}synthetic table: {}\nreleases: {}\nreport: {}\n",
         demo.run,
         demo.synthetic.display(),
-        demo.ledger.display(),
+        demo.releases.display(),
         demo.report
     ))
 }
 
 const TABLE: &str = "adult.csv";
-const LEDGER: &str = "ledger.json";
+const SYNTHETIC: &str = "synthetic.csv";
+const RELEASES: &str = "synthetic.releases.json";
 const REPORT: &str = "report.html";
 
 fn request(arguments: &DemoArguments) -> GenerateArguments {
@@ -113,10 +114,10 @@ fn request(arguments: &DemoArguments) -> GenerateArguments {
         epsilon: arguments.epsilon,
         delta: DEFAULT_DELTA,
         mechanism: MechanismName::default(),
-        out: folder.join("synthetic.csv"),
-        ledger: Some(folder.join(LEDGER)),
+        out: folder.join(SYNTHETIC),
         report: Some(folder.join(REPORT)),
-        model_out: None,
+        // The folder and all of its files are the demo's own.
+        force: true,
         records: None,
         record_bound: None,
         model_mb: DEFAULT_MODEL_MB,
@@ -132,7 +133,7 @@ fn request(arguments: &DemoArguments) -> GenerateArguments {
 }
 
 fn write(path: &Path, mut content: impl Read) -> Result<(), Error> {
-    let mut file = StagedFile::create(path)?;
+    let mut file = StagedFile::create(path, Existing::Replace)?;
     io::copy(&mut content, &mut file).map_err(|source| Error::Write {
         path: path.to_owned(),
         source,

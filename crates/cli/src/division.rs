@@ -5,11 +5,12 @@ use std::ops::Range;
 use clap::Args;
 use fhaim_domain::Domain;
 use fhaim_protocol::roster::ContributionKind;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
 /// Options for simulated holders, each with a part of the table and its own keys and noise.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Copy, Debug, Args, Serialize, Deserialize)]
 pub struct HoldersArguments {
     /// Split the table among K simulated holders, each with its own keys and noise
     #[arg(long, value_name = "K", default_value_t = 1)]
@@ -40,7 +41,8 @@ impl Default for HoldersArguments {
 }
 
 /// Part of the table that a holder has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum HolderTable {
     /// All columns of some records
     #[default]
@@ -50,7 +52,8 @@ pub enum HolderTable {
 }
 
 /// Content of a holder's upload, in addition to its noise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum HolderUpload {
     /// Encrypted one-hot records, as in the FHAIM paper
     #[default]

@@ -2,37 +2,12 @@
 
 use std::{io::Write, sync::Arc};
 
-use fhaim_domain::{Schema, Table, WriteOptions};
+use fhaim_domain::{Schema, WriteOptions};
 use fhaim_files::progress::PhaseProgress;
 use fhaim_synth::{Block, Blocks, FittedModel};
 use rand::Rng;
 
 use crate::{error::Error, input};
-
-/// A drawn table, kept in memory for a comparison.
-#[derive(Debug, Default)]
-pub struct Kept {
-    columns: Vec<Vec<u32>>,
-    /// The written text.
-    pub text: Vec<u8>,
-}
-
-impl Kept {
-    /// Returns the table's codes, and removes them from `self`.
-    pub fn table(&mut self, schema: &Arc<Schema>) -> Result<Table, Error> {
-        let columns = std::mem::take(&mut self.columns);
-        Ok(Table::new(schema.clone(), columns).map_err(fhaim_domain::Error::from)?)
-    }
-
-    fn add(&mut self, table: &Table, text: &[u8]) {
-        self.columns
-            .resize(table.schema().columns().len(), Vec::new());
-        for (attribute, column) in self.columns.iter_mut().enumerate() {
-            column.extend_from_slice(table.column(attribute));
-        }
-        self.text.extend_from_slice(text);
-    }
-}
 
 /// Returns the blocks of `records` records of a model, seeded with a number from `rng`.
 pub fn blocks(
@@ -44,12 +19,12 @@ pub fn blocks(
     Blocks::new(schema.clone(), model.clone(), records as u64, rng.random())
 }
 
-/// Draws a table with one thread per core and writes it as CSV. Also adds it to `keep`, if given.
+/// Draws a table with one thread per core and writes it as CSV. Also appends the text to `copy`, if given.
 pub fn write(
     blocks: &Blocks,
     options: &WriteOptions,
     writer: &mut dyn Write,
-    mut keep: Option<&mut Kept>,
+    mut copy: Option<&mut Vec<u8>>,
     phase: &PhaseProgress,
 ) -> Result<(), Error> {
     let failed = |source| Error::Write {
@@ -63,8 +38,8 @@ pub fn write(
     let (mut written, mut drawn) = (0, 0.0);
     blocks.each(make, |(block, text)| {
         writer.write_all(&text).map_err(failed)?;
-        if let Some(kept) = &mut keep {
-            kept.add(&block.table, &text);
+        if let Some(copy) = &mut copy {
+            copy.extend_from_slice(&text);
         }
         written += block.table.records() as u64;
         drawn += block.drawn;

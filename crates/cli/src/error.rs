@@ -118,6 +118,11 @@ impl Error {
         }
     }
 
+    /// Whether the same command may succeed later: its request is valid, and the failure is not one of the releases.
+    pub fn may_pass(&self) -> bool {
+        self.exit_code() == 1 && !matches!(self, Self::Unfitted { .. })
+    }
+
     /// Returns 2 for an invalid request, and 1 if carrying out a valid request failed.
     pub fn exit_code(&self) -> u8 {
         match self {

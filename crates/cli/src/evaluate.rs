@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::{
     error::Error,
     input::{self, Data},
-    output::{self, StagedFile},
+    output::{self, OverwriteArguments, StagedFile},
     randomness::{InsecureTestSeed, Purpose, generator},
 };
 
@@ -27,7 +27,7 @@ Examples:
   fhaim evaluate --real train.csv --held-out test.csv --synthetic synthetic.csv \\
       --schema patients.schema.json --json > report.json
   fhaim evaluate --real train.csv --held-out test.csv --synthetic synthetic.csv \\
-      --schema patients.schema.json --model patients.model --ledger ledger.json
+      --schema patients.schema.json --model synthetic.model --ledger synthetic.releases.json
 
 The report contains exact statistics of the real records. It is not private: only their holder may see it.
 
@@ -61,12 +61,14 @@ pub struct EvaluateArguments {
     /// Maximum memory for reading the model, in MB
     #[arg(long, value_name = "MB", default_value_t = 1000, requires = "model")]
     pub model_mb: usize,
-    /// Ledger of the run, to show the largest result that its budget allows an attack
+    /// Releases file of the run, to show the largest result that its budget allows an attack
     #[arg(long, value_name = "JSON", requires = "held_out")]
     pub ledger: Option<PathBuf>,
     /// Output file for the report as an HTML page
     #[arg(long, value_name = "HTML")]
     pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub overwriting: OverwriteArguments,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
@@ -92,7 +94,7 @@ pub fn run(
     let mut page = arguments
         .out
         .as_deref()
-        .map(StagedFile::create)
+        .map(|out| StagedFile::create(out, arguments.overwriting.existing()))
         .transpose()?;
     let report = compare(arguments, &schema, seed, progress)?;
     if let Some(page) = &mut page {
@@ -165,7 +167,7 @@ fn attacked(arguments: &EvaluateArguments, tables: [&Table; 3]) -> Result<Member
     Ok(membership(tables, scores, budget)?)
 }
 
-/// Reads epsilon and delta of a run from its ledger.
+/// Reads epsilon and delta of a run from its releases file.
 fn budget(path: &Path) -> Result<(f64, f64), Error> {
     #[derive(Deserialize)]
     struct Budget {
@@ -178,7 +180,7 @@ fn budget(path: &Path) -> Result<(f64, f64), Error> {
     })?;
     let budget: Budget = serde_json::from_slice(&text).map_err(|error| Error::Content {
         path: path.to_owned(),
-        problem: format!("not the ledger of a run: {error}"),
+        problem: format!("not the releases file of a run: {error}"),
     })?;
     Ok((budget.epsilon, budget.delta))
 }

@@ -26,8 +26,9 @@ use crate::{
     division::HoldersArguments,
     error::Error,
     evaluate::{self, EvaluateArguments},
-    generate::{Request, args::GenerateArguments, modelled_records},
-    input, output,
+    generate::{Command, Journal, Request, args::GenerateArguments, modelled_records},
+    input,
+    output::{self, OverwriteArguments},
     remote::{args::UploadArguments, dataset, login},
     sample::{self, SampleArguments},
     schema::{self, InferArguments},
@@ -169,6 +170,7 @@ impl SchemaDraftRequest {
             delta: self.delta,
             yes: self.yes,
             out: None,
+            overwriting: OverwriteArguments::default(),
             format: reading.arguments().0,
         };
         within(listener, |progress| {
@@ -262,9 +264,8 @@ impl Fit {
             delta: self.delta,
             mechanism: mechanism(&self.mechanism)?,
             out: PathBuf::from(self.program),
-            ledger: None,
             report: None,
-            model_out: None,
+            force: false,
             records: None,
             record_bound: self.record_bound,
             model_mb: self.model_mb,
@@ -278,16 +279,18 @@ impl Fit {
         };
         within(listener, |progress| {
             let request = Request::read(&arguments, read_schema(&schema)?, None)?;
-            let made = if encrypted {
-                request.make_encrypted(progress)?
-            } else {
-                request.make_in_the_clear(progress)?
+            let command = match encrypted {
+                true => Command::Run,
+                false => Command::Local,
             };
-            let records = modelled_records(&made.outcome);
+            let (form, out) = (request.form(command), arguments.out.clone());
+            let mut journal = Journal::in_memory(form, request.job.rho, out);
+            let made = request.make(command, &mut journal, None, progress)?;
+            let records = modelled_records(&*made.model);
             Ok(Fitted {
-                model: made.outcome.model.save(),
-                ledger: request.ledger(&made.outcome)?,
-                summary: output::to_json(&request.summary(&made, records))?,
+                model: made.model.save(),
+                ledger: journal.text()?,
+                summary: output::to_json(&request.summary(command, &made, records))?,
             })
         })
     }
@@ -325,6 +328,7 @@ impl Sample {
             model: PathBuf::from("the model"),
             schema: PathBuf::from(SCHEMA),
             out: PathBuf::from("the synthetic table"),
+            overwriting: OverwriteArguments::default(),
             records,
             conditions: self.conditions,
             delimiter: None,
@@ -379,6 +383,7 @@ impl Evaluate {
             model_mb: 0,
             ledger: None,
             out: None,
+            overwriting: OverwriteArguments::default(),
             json: true,
             format,
             strictness,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     error::Error,
-    output::{StagedFile, commit_all},
+    output::{Existing, StagedFile, commit_all},
 };
 
 /// Writes a ledger to a new file next to `out`. If that folder cannot be written to, or `out` is a pipe, the file goes
@@ -30,7 +30,7 @@ fn write_to(places: &[&Path], ledger: &str) -> Result<PathBuf, Error> {
 }
 
 fn write_new(path: &Path, ledger: &str) -> Result<(), Error> {
-    let mut file = StagedFile::create(path)?;
+    let mut file = StagedFile::create(path, Existing::Refuse)?;
     file.write_bytes(ledger.as_bytes())?;
     file.end()?;
     Ok(commit_all([file])?)

@@ -1,6 +1,6 @@
 //! Output of a command: files and standard output.
 
-pub use fhaim_files::{StagedFile, check_distinct, commit_all};
+pub use fhaim_files::{Existing, OverwriteArguments, StagedFile, check_distinct, commit_all};
 use serde::Serialize;
 
 use crate::error::Error;

@@ -16,7 +16,7 @@ use crate::{
     drawing,
     error::Error,
     input,
-    output::{self, StagedFile},
+    output::{self, OverwriteArguments, StagedFile},
     randomness::{InsecureTestSeed, Purpose, generator},
 };
 
@@ -30,7 +30,7 @@ Examples:
 /// Flags of `sample`.
 #[derive(Debug, Args)]
 pub struct SampleArguments {
-    /// Model, as saved by `fhaim run --model-out` or `fhaim download --model`
+    /// Model, as saved by `fhaim run`, `fhaim local` or `fhaim download --model`
     #[arg(long, value_name = "FILE")]
     pub model: PathBuf,
     /// Schema of the model's run
@@ -39,6 +39,8 @@ pub struct SampleArguments {
     /// Output file for the synthetic table
     #[arg(long, value_name = "CSV")]
     pub out: PathBuf,
+    #[command(flatten)]
+    pub overwriting: OverwriteArguments,
     /// Number of records to draw [default: the model's estimate of the number of real records]
     #[arg(long, value_name = "N", value_parser = count)]
     pub records: Option<NonZeroUsize>,
@@ -62,7 +64,7 @@ pub fn run(
     let schema = input::schema(&arguments.schema)?;
     let inputs = [arguments.model.as_path(), arguments.schema.as_path()];
     output::check_distinct(&inputs, &[&arguments.out])?;
-    let mut file = StagedFile::create(&arguments.out)?;
+    let mut file = StagedFile::create(&arguments.out, arguments.overwriting.existing())?;
     let path = &arguments.model;
     let model = std::fs::read(path).map_err(|source| Error::Read {
         path: path.clone(),

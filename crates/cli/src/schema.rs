@@ -27,7 +27,7 @@ use crate::{
     generate::{Request, args::GenerateArguments},
     held::Held,
     input,
-    output::{self, StagedFile},
+    output::{self, OverwriteArguments, StagedFile},
     randomness::system,
     size,
     spending::PROGRAM,
@@ -129,6 +129,8 @@ pub struct InferArguments {
     #[arg(long, value_name = "JSON")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
+    pub overwriting: OverwriteArguments,
+    #[command(flatten)]
     pub format: FormatArguments,
 }
 
@@ -189,7 +191,7 @@ pub fn infer(arguments: &InferArguments) -> Result<(), Error> {
     let file = arguments
         .out
         .as_deref()
-        .map(StagedFile::create)
+        .map(|out| StagedFile::create(out, arguments.overwriting.existing()))
         .transpose()?;
     let mut drafted = draft(arguments)?;
     drafted.notes.iter().for_each(note);
@@ -439,9 +441,8 @@ fn usual_run(arguments: &CheckArguments, data: Data) -> GenerateArguments {
         delta: DEFAULT_DELTA,
         mechanism: MechanismName::default(),
         out: PathBuf::new(),
-        ledger: None,
         report: None,
-        model_out: None,
+        force: false,
         records: None,
         record_bound: None,
         model_mb: DEFAULT_MODEL_MB,

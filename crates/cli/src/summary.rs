@@ -1,39 +1,25 @@
-//! The output of a run: its ledger file and its summary.
+//! The summary of a run.
 
 use std::fmt;
 
-use fhaim_domain::{Claim, counted};
-use fhaim_dp::Rho;
+use fhaim_domain::counted;
 use fhaim_eval::Fact;
 use fhaim_files::shown;
 use fhaim_pgm::FitReport;
-use fhaim_synth::{Release, Timing};
+use fhaim_synth::Timing;
 use serde::Serialize;
 
 use crate::generate::args::GenerateArguments;
 use crate::{alone::Alone, encrypted::Costs, error::Error, output};
-
-/// The ledger file, with every release and its cost. The same releases give the same file for `local` and `run`.
-#[derive(Debug, Serialize)]
-pub struct LedgerFile<'a> {
-    pub schema: &'a str,
-    /// Cost of drafting the schema, according to its holder. It is not part of the budget.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub draft: Option<Claim>,
-    pub epsilon: f64,
-    pub delta: f64,
-    /// Budget, as a count of 2^-80.
-    pub budget: Rho,
-    /// Spent budget, as a count of 2^-80.
-    pub spent: Rho,
-    pub releases: &'a [Release],
-}
 
 /// Summary of a run, which `--json` prints.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     pub dataset: String,
     pub mechanism: String,
+    /// Whether the run was under encryption. A command that continues a finished run has no costs of encryption.
+    #[serde(skip)]
+    pub is_encrypted: bool,
     pub epsilon: f64,
     pub delta: f64,
     pub rho: f64,
@@ -91,9 +77,9 @@ impl Summary {
             name: name.to_owned(),
             value,
         };
-        let how = match self.encryption {
-            Some(_) => "under encryption",
-            None => "in the clear",
+        let how = match self.is_encrypted {
+            true => "under encryption",
+            false => "in the clear",
         };
         let facts = vec![
             fact("Mechanism", format!("{} ({how})", self.mechanism)),

@@ -35,6 +35,9 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// An output file exists already.
+    #[error("{} exists: choose another name, or replace it with --force", shown_path(.0))]
+    Exists(PathBuf),
     /// An output path is a folder.
     #[error("{} is a folder: name a file in it", shown_path(.0))]
     Folder(PathBuf),
@@ -88,6 +91,7 @@ impl Error {
             Self::Read { .. }
             | Self::Content { .. }
             | Self::Pipe(_)
+            | Self::Exists(_)
             | Self::Folder(_)
             | Self::NoFolder { .. }
             | Self::TwoPurposes(_)

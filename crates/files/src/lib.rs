@@ -26,5 +26,8 @@ pub use output::print;
 pub use parties::{check_apart, part_files};
 pub use path_conflicts::check_distinct;
 pub use remarks::{keeping, note, note_once, shown, shown_path};
-pub use staged::{StagedFile, Whole, commit_all, rename_all};
+pub use staged::{
+    Existing, OverwriteArguments, StagedFile, Whole, commit_all, remove_output, rename_all,
+};
 pub use tables::{FormatArguments, Mark, StrictnessArguments, delimiter, read_options, remarks};
+pub use target::is_regular_output;

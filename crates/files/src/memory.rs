@@ -70,7 +70,30 @@ pub enum Use {
     Run {
         /// File of the synthetic table.
         out: String,
+        /// The run's journal, if an interrupted run can continue.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        journal: Option<RunJournal>,
     },
+}
+
+/// What the history knows of the file to which a run writes its releases.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunJournal {
+    /// The run's random identifier, which the file has as well.
+    pub id: Uuid,
+    /// SHA-256 of each state in which the file may be, as hexadecimal text: before and after the last write, which may
+    /// have failed.
+    pub states: Vec<String>,
+}
+
+/// A run in the history, compared with records that are looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownRun {
+    /// The run's journal.
+    pub journal: RunJournal,
+    /// Whether the run used exactly the records that are looked up.
+    pub has_these_records: bool,
 }
 
 /// Records to look up.
@@ -113,7 +136,7 @@ struct Found {
 /// Looks up records before they are used at the cost `next`.
 ///
 /// If many of them were used before, reports the earlier uses and their total cost with `next`, and asks whether to
-/// continue unless `yes`. Uses for the dataset `same` are ignored: the caller resumes its upload.
+/// continue unless `yes`. Uses for the dataset or run `same` are ignored: the caller resumes it.
 ///
 /// # Errors
 /// [`Error::Declined`] if the user answers no; [`Error::UsedBefore`] if there is no terminal to ask at; the errors of
@@ -309,6 +332,49 @@ impl KnownRecords {
         self.remember_each(used_for, [Some(cost)]);
     }
 
+    /// Adds a run's cost so far to the history, or replaces the cost that the history has for this run. Call it before
+    /// each write of the run's releases.
+    ///
+    /// # Errors
+    /// The history cannot be read or written. Then the releases must not be written either.
+    pub fn remember_run(
+        &self,
+        out: &Path,
+        journal: RunJournal,
+        cost: UseCost,
+    ) -> Result<(), Error> {
+        let mut memory = Memory::open()?;
+        let id = Some(journal.id);
+        memory.history.remove(|entry| entry.is_of(id));
+        let used_for = Use::Run {
+            out: out.display().to_string(),
+            journal: Some(journal),
+        };
+        for records in &self.identities {
+            memory.history.add(records, &used_for, cost.clone());
+        }
+        memory.store()
+    }
+
+    /// Returns a run of the history by its identifier.
+    ///
+    /// # Errors
+    /// The history cannot be read.
+    pub fn run(&self, id: Uuid) -> Result<Option<KnownRun>, Error> {
+        let history = Memory::open()?.history;
+        let found = history.uses.iter().find(|entry| entry.is_of(Some(id)));
+        Ok(found.and_then(|entry| match &entry.used_for {
+            Use::Run {
+                journal: Some(journal),
+                ..
+            } => Some(KnownRun {
+                journal: journal.clone(),
+                has_these_records: history.tables.get(entry.table) == self.identities.first(),
+            }),
+            _ => None,
+        }))
+    }
+
     /// Like [`KnownRecords::remember`], for parties' tables in their order, each at its own cost if it has one.
     ///
     /// Writes all entries at once, so that a killed program records either all of them or none.
@@ -330,9 +396,14 @@ impl KnownRecords {
 }
 
 impl Entry {
-    /// Whether the entry belongs to this dataset.
-    fn is_of(&self, dataset: Option<Uuid>) -> bool {
-        matches!(self.used_for, Use::Dataset { id, .. } if Some(id) == dataset)
+    /// Whether the entry belongs to this dataset or run.
+    fn is_of(&self, same: Option<Uuid>) -> bool {
+        let id = match &self.used_for {
+            Use::Dataset { id, .. } => Some(*id),
+            Use::Run { journal, .. } => journal.as_ref().map(|journal| journal.id),
+            Use::Draft { .. } => None,
+        };
+        id.is_some() && id == same
     }
 }
 

@@ -7,14 +7,45 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use clap::Args;
 use tempfile::TempPath;
 
 use crate::{
     Error, output,
-    target::{Target, folder, sync_folder, target},
+    target::{Target, folder, followed, is_regular_output, sync_folder, target},
 };
 
-/// An output file that gets its name only when it is complete, and then replaces any file of that name.
+/// What happens to a file that has the name of an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and the output is refused.
+    Refuse,
+    /// The output replaces it.
+    Replace,
+}
+
+/// The option to replace files.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct OverwriteArguments {
+    /// Replace output files that exist
+    #[arg(long)]
+    pub force: bool,
+}
+
+impl OverwriteArguments {
+    /// Returns what happens to files that exist.
+    pub fn existing(self) -> Existing {
+        match self.force {
+            true => Existing::Replace,
+            false => Existing::Refuse,
+        }
+    }
+}
+
+/// An output file that gets its name only when it is complete.
+///
+/// A file of that name is refused or replaced, as [`Existing`] says. Pipes, devices and standard output never count as
+/// existing files.
 ///
 /// Dropping it without [`StagedFile::commit`] leaves nothing behind. A killed program leaves nothing behind either,
 /// where the system supports files without a name (Linux, except on some network file systems).
@@ -27,6 +58,7 @@ use crate::{
 pub struct StagedFile {
     writer: BufWriter<Sink>,
     place: Place,
+    existing: Existing,
     /// The path as the user named it.
     path: PathBuf,
 }
@@ -86,6 +118,7 @@ enum Place {
 pub struct Whole {
     /// Temporary name and final path; `None` if the content is already at its destination.
     place: Option<(TempPath, PathBuf)>,
+    existing: Existing,
     path: PathBuf,
 }
 
@@ -109,20 +142,20 @@ impl StagedFile {
     /// Starts a file. Call it before long work, so that a folder without write access fails early.
     ///
     /// # Errors
-    /// [`Error::NoFolder`]; [`Error::Folder`]; [`Error::Write`] for any other error of the system.
-    pub fn create(path: &Path) -> Result<Self, Error> {
-        Self::start(path, Readers::Usual)
+    /// [`Error::Exists`]; [`Error::NoFolder`]; [`Error::Folder`]; [`Error::Write`] for any other error of the system.
+    pub fn create(path: &Path, existing: Existing) -> Result<Self, Error> {
+        Self::start(path, existing, Readers::Usual)
     }
 
     /// Like [`StagedFile::create`], for a file that only its owner may read.
     ///
     /// # Errors
     /// As [`StagedFile::create`].
-    pub fn create_private(path: &Path) -> Result<Self, Error> {
-        Self::start(path, Readers::Owner)
+    pub fn create_private(path: &Path, existing: Existing) -> Result<Self, Error> {
+        Self::start(path, existing, Readers::Owner)
     }
 
-    fn start(path: &Path, readers: Readers) -> Result<Self, Error> {
+    fn start(path: &Path, existing: Existing, readers: Readers) -> Result<Self, Error> {
         let refuse = |source| Error::Write {
             path: path.to_owned(),
             source,
@@ -131,14 +164,18 @@ impl StagedFile {
             io::ErrorKind::IsADirectory => Error::Folder(path.to_owned()),
             _ => refuse(source),
         });
+        let new = |sink, place| Self::new(path, existing, sink, place);
         let real = match target? {
             Target::File(real) => real,
             Target::Open(file) => {
                 output::take(path);
-                return Ok(Self::new(path, Sink::Open(file), Place::Gone));
+                return Ok(new(Sink::Open(file), Place::Gone));
             }
-            Target::Pipe(pipe) => return Ok(Self::new(path, Sink::Pipe(pipe), Place::Pipe)),
+            Target::Pipe(pipe) => return Ok(new(Sink::Pipe(pipe), Place::Pipe)),
         };
+        if existing == Existing::Refuse && real.exists() {
+            return Err(Error::Exists(path.to_owned()));
+        }
         let folder = folder(&real);
         if !folder.is_dir() {
             return Err(Error::NoFolder {
@@ -147,20 +184,20 @@ impl StagedFile {
             });
         }
         if let Some(file) = unnamed(folder, readers) {
-            return Ok(Self::new(path, Sink::Open(file), Place::Unnamed(real)));
+            return Ok(new(Sink::Open(file), Place::Unnamed(real)));
         }
         let made = temporary(readers).tempfile_in(folder);
         // The error's own text would name the temporary file.
         let made = made.map_err(|error| refuse(error.kind().into()))?;
         let (file, name) = made.into_parts();
-        let file = Sink::Open(file);
-        Ok(Self::new(path, file, Place::Temporary(name, real)))
+        Ok(new(Sink::Open(file), Place::Temporary(name, real)))
     }
 
-    fn new(path: &Path, sink: Sink, place: Place) -> Self {
+    fn new(path: &Path, existing: Existing, sink: Sink, place: Place) -> Self {
         Self {
             writer: BufWriter::new(sink),
             place,
+            existing,
             path: path.to_owned(),
         }
     }
@@ -204,10 +241,10 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Gives the file its final name, and replaces any file of that name.
+    /// Gives the file its final name.
     ///
     /// # Errors
-    /// [`Error::Write`].
+    /// [`Error::Exists`] if another program has made a file of that name since; [`Error::Write`].
     pub fn commit(self) -> Result<(), Error> {
         commit_all([self])
     }
@@ -223,6 +260,7 @@ impl StagedFile {
         let place = place.map_err(|source| self.refused(source))?;
         Ok(Whole {
             place,
+            existing: self.existing,
             path: self.path.clone(),
         })
     }
@@ -282,9 +320,16 @@ impl Whole {
         let Some((name, real)) = self.place else {
             return Ok(None);
         };
-        name.persist(&real).map_err(|error| Error::Write {
-            path: self.path,
-            source: error.error,
+        let named = match self.existing {
+            Existing::Refuse => name.persist_noclobber(&real),
+            Existing::Replace => name.persist(&real),
+        };
+        named.map_err(|error| match error.error.kind() {
+            io::ErrorKind::AlreadyExists => Error::Exists(self.path),
+            _ => Error::Write {
+                path: self.path,
+                source: error.error,
+            },
         })?;
         Ok(Some(folder(&real).to_owned()))
     }
@@ -296,7 +341,7 @@ impl Whole {
 /// complete.
 ///
 /// # Errors
-/// [`Error::Write`] for the first file that cannot be written.
+/// [`Error::Write`] for the first file that cannot be written; [`Error::Exists`] as [`StagedFile::commit`].
 pub fn commit_all(files: impl IntoIterator<Item = StagedFile>) -> Result<(), Error> {
     let whole = files.into_iter().map(StagedFile::finish);
     rename_all(whole.collect::<Result<Vec<_>, _>>()?)
@@ -315,6 +360,24 @@ pub fn rename_all(files: Vec<Whole>) -> Result<(), Error> {
             source,
         })
     })
+}
+
+/// Removes the file that an output path leads to, if there is one. Keeps links, pipes and devices.
+///
+/// # Errors
+/// [`Error::Write`].
+pub fn remove_output(path: &Path) -> Result<(), Error> {
+    let removed = followed(path).and_then(|real| match is_regular_output(&real) {
+        true => std::fs::remove_file(real),
+        false => Ok(()),
+    });
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::Write {
+            path: path.to_owned(),
+            source: error,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Prefix of the temporary names of incomplete files, on systems without unnamed files.

@@ -42,6 +42,16 @@ pub fn target(path: &Path) -> io::Result<Target> {
     }
 }
 
+/// Whether an output path is that of a file, and not of a pipe, a device or an open stream of the process. The file need
+/// not exist.
+pub fn is_regular_output(path: &Path) -> bool {
+    let Ok(path) = followed(path) else {
+        return true;
+    };
+    let is_other = |found: fs::Metadata| !found.is_file() && !found.is_dir();
+    stream_number(&path).is_none() && !fs::metadata(&path).is_ok_and(is_other)
+}
+
 /// Conventional name of standard output. A file of that name is `./-`.
 const DASH: &str = "-";
 

@@ -20,7 +20,7 @@ use crate::{
 /// The end of the text of `--help`.
 pub const ATTACK_EXAMPLES: &str = "\
 Examples:
-  fhaim local --data members.csv --schema a.json --epsilon 1 --out s.csv --model-out a.model
+  fhaim local --data members.csv --schema a.json --epsilon 1 --out a.csv
   fhaim-lab attack --model a.model --schema a.json --members members.csv --others others.csv
 
 Members are the records that the model was made from; others are records of the same population.";
@@ -31,7 +31,7 @@ const MAX_TRIES: i64 = 10_000;
 /// Arguments of `attack`.
 #[derive(Debug, Args)]
 pub struct AttackArguments {
-    /// Model file, written by --model-out of `run` or `local`, or by --model of `download`
+    /// Model file, written by `run` and `local`, or by --model of `download`
     #[arg(long, value_name = "FILE")]
     pub model: PathBuf,
     /// Schema of all tables

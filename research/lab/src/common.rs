@@ -41,7 +41,7 @@ pub mod input {
 
 /// Writing of files and standard output.
 pub mod output {
-    pub use fhaim_files::{StagedFile, check_distinct, commit_all, rename_all};
+    pub use fhaim_files::{Existing, StagedFile, check_distinct, commit_all, rename_all};
     use serde::Serialize;
 
     use crate::error::Error;

@@ -223,7 +223,7 @@ class Generation:
         return self._http.json(ModelView, "GET", path("/v1/jobs/{}/model", job))
 
     def download_model(self, job: UUID) -> Stream:
-        """Downloads the model of a finished job in the format of `fhaim run --model-out`."""
+        """Downloads the model of a finished job in the format that `fhaim run` writes."""
         return self._http.stream("GET", path("/v1/jobs/{}/model/file", job))
 
     def annotate_job(self, job: UUID, body: NewNote) -> Job:

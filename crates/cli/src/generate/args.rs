@@ -17,14 +17,22 @@ pub const RUN_EXAMPLES: &str = "\
 Examples:
   fhaim run --data patients.csv --schema patients.schema.json --epsilon 1 --out synthetic.csv
   fhaim run --data patients.csv --schema patients.schema.json --epsilon 1 --delta 1e-6 \\
-      --out synthetic.csv --report report.html --ledger ledger.json";
+      --out synthetic.csv --report report.html
+
+Next to synthetic.csv, the run writes synthetic.releases.json (every release and its cost) and synthetic.model. If
+the table goes to a pipe or to standard output, they are named fhaim.releases.json and fhaim.model. An interrupted
+run continues if the same command runs again, and no release is paid for twice.";
 
 /// Examples in the command's help.
 pub const LOCAL_EXAMPLES: &str = "\
 Examples:
   fhaim local --data patients.csv --schema patients.schema.json --epsilon 1 --out synthetic.csv
   fhaim local --data patients.csv --schema patients.schema.json --epsilon 10 --delta 1e-6 \\
-      --mechanism aim --out synthetic.csv --ledger ledger.json --json";
+      --mechanism aim --out synthetic.csv --json
+
+Next to synthetic.csv, the run writes synthetic.releases.json (every release and its cost) and synthetic.model. If
+the table goes to a pipe or to standard output, they are named fhaim.releases.json and fhaim.model. An interrupted
+run continues if the same command runs again, and no release is paid for twice.";
 
 /// Flags of `local` and `run`.
 #[derive(Debug, Args)]
@@ -49,22 +57,17 @@ pub struct GenerateArguments {
     /// Mechanism that spends the budget; see below
     #[arg(long, value_name = "M", default_value_t, value_parser = mechanism())]
     pub mechanism: MechanismName,
-    /// Output file for the synthetic table
+    /// Output file for the synthetic table; the other output files have its name, with other endings
     #[arg(long, value_name = "CSV")]
     pub out: PathBuf,
-    /// Output file for the ledger: every release, and its privacy cost
-    #[arg(long, value_name = "JSON")]
-    pub ledger: Option<PathBuf>,
     /// Output file for a report on the quality of the synthetic table
     ///
     /// The report is not private: only the holder of the real table may see it.
     #[arg(long, value_name = "HTML")]
     pub report: Option<PathBuf>,
-    /// Output file for the model, from which `fhaim sample` draws more records
-    ///
-    /// The model is as private as the synthetic table.
-    #[arg(long, value_name = "FILE")]
-    pub model_out: Option<PathBuf>,
+    /// Start a new run at a new privacy cost, and replace the files of an earlier one
+    #[arg(long)]
+    pub force: bool,
     /// Number of synthetic records [default: the model's estimate of the number of real records]
     #[arg(long, value_name = "N", value_parser = count)]
     pub records: Option<NonZeroUsize>,
@@ -93,4 +96,31 @@ pub struct GenerateArguments {
     pub format: FormatArguments,
     #[command(flatten)]
     pub strictness: StrictnessArguments,
+}
+
+#[cfg(test)]
+pub mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        arguments: GenerateArguments,
+    }
+
+    /// Returns the arguments of a run with this output.
+    pub fn arguments(out: &str) -> GenerateArguments {
+        let flags = [
+            "run",
+            "--data",
+            "t.csv",
+            "--schema",
+            "t.json",
+            "--epsilon",
+            "1",
+        ];
+        Command::parse_from(flags.into_iter().chain(["--out", out])).arguments
+    }
 }

@@ -1,44 +1,52 @@
 //! `fhaim local` and `fhaim run`: read a table, make releases, fit a model, and write a synthetic table.
 
 pub mod args;
+mod journal;
+mod outputs;
+mod releases_file;
 
-use std::{
-    num::NonZeroUsize,
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use std::{cell::Cell, fs, num::NonZeroUsize, sync::Arc, time::Instant};
 
 use fhaim_domain::{
-    Dialect, Domain, RawColumn, ReadOptions, Schema, Table, WriteOptions, counted, read_csv,
+    Dialect, Domain, RawColumn, ReadOptions, Schema, WriteOptions, counted, read_csv,
 };
 use fhaim_dp::{Ladder, Rho, accounting};
 use fhaim_eval::{evaluate, html_page};
 use fhaim_files::{
-    memory::{self, KnownRecords, RecordSource, Use},
+    memory::{self, KnownRecords, RecordSource},
     progress::{PhaseProgress, Progress},
 };
 use fhaim_he::Layout;
 use fhaim_intake::count_texts;
 use fhaim_protocol::generation;
 use fhaim_protocol::terms::Terms;
-use fhaim_release::{MechanismJob, MechanismRun, RunProgress as Standing};
-use fhaim_synth::{Mechanisms, PlaintextSource, Release, RunOutcome, Unfitted};
+use fhaim_release::{MechanismJob, MechanismRun, Phase, RunProgress as Standing};
+use fhaim_synth::{FittedModel, Mechanisms, PlaintextSource, RunOutcome, Timing};
 
-use self::args::GenerateArguments;
+use self::{
+    args::GenerateArguments,
+    journal::JournalledSource,
+    outputs::{OutputPaths, Outputs},
+    releases_file::{Beginning, RequestForm, digest},
+};
+pub use self::{
+    journal::Journal,
+    releases_file::{Command, StoredRelease},
+};
 use crate::{
     alone::alone,
-    drawing::{self, Kept},
+    drawing,
     encrypted::{self, Costs, Dataset, Setup},
     error::Error,
-    estimate::{self, Load},
+    estimate::{self, Estimate, Load},
     held::Held,
     holders::{self, Party},
     input, kept_releases,
-    output::{self, StagedFile, commit_all},
+    output::StagedFile,
     randomness::{InsecureTestSeed, Purpose, generator, system},
     size,
     spending::spending,
-    summary::{Fit, LedgerFile, Summary, print_summary},
+    summary::{Fit, Summary, print_summary},
 };
 
 /// A checked request: a table, its budget, and all other inputs of a run.
@@ -62,42 +70,16 @@ pub struct Request<'a> {
 
 /// Result of a run.
 pub struct GeneratedTable {
-    /// The model, and the releases that it was fitted to.
-    pub outcome: RunOutcome,
-    /// Costs of encryption, for an encrypted run.
+    /// The model.
+    pub model: Arc<dyn FittedModel>,
+    /// The releases that the model was fitted to.
+    pub releases: Vec<StoredRelease>,
+    /// Total cost of the releases.
+    pub spent: Rho,
+    /// Seconds of each batch that this command made.
+    pub timings: Vec<Timing>,
+    /// Costs of encryption, if this command encrypted the records.
     pub costs: Option<Costs>,
-}
-
-/// Unfinished result files.
-struct Files {
-    table: StagedFile,
-    ledger: Option<StagedFile>,
-    model: Option<StagedFile>,
-    report: Option<StagedFile>,
-}
-
-impl Files {
-    fn create(arguments: &GenerateArguments) -> Result<Self, Error> {
-        let staged = |path: &Option<PathBuf>| path.as_deref().map(StagedFile::create).transpose();
-        Ok(Self {
-            table: StagedFile::create(&arguments.out)?,
-            ledger: staged(&arguments.ledger)?,
-            model: staged(&arguments.model_out)?,
-            report: staged(&arguments.report)?,
-        })
-    }
-}
-
-/// Checks a command's arguments, and creates the files for its results.
-fn request(
-    arguments: &GenerateArguments,
-    seed: Option<InsecureTestSeed>,
-) -> Result<(Request<'_>, Files), Error> {
-    accounting::rho(arguments.epsilon, arguments.delta)?;
-    check_paths(arguments)?;
-    let schema = input::schema(&arguments.schema)?;
-    let files = Files::create(arguments)?;
-    Ok((Request::read(arguments, schema, seed)?, files))
 }
 
 impl<'a> Request<'a> {
@@ -167,21 +149,35 @@ impl<'a> Request<'a> {
     /// Rejects a run in the clear for every reason that is known before its first release. Returns its memory in bytes.
     pub fn check_in_the_clear(&self) -> Result<u64, Error> {
         let bytes = self.check_clear_size()?;
-        self.arguments.mechanism.start(self.job.clone()).map(drop)?;
+        self.check_start(Command::Local)?;
         Ok(bytes)
+    }
+
+    /// Rejects a run whose mechanism cannot start.
+    fn check_start(&self, command: Command) -> Result<(), Error> {
+        let mechanism = self.arguments.mechanism;
+        match command {
+            Command::Run => {
+                let terms = self.terms.clone().complete(&Mechanisms)?;
+                terms.plan()?;
+                Ok(generation::start(&Mechanisms, &terms, Vec::new()).map(drop)?)
+            }
+            Command::Local if mechanism.clear_only() => {
+                Ok(self.job.check().map_err(fhaim_synth::Error::from)?)
+            }
+            Command::Local => Ok(mechanism.start(self.job.clone()).map(drop)?),
+        }
     }
 
     /// Rejects an encrypted run for every reason that is known before its first release. Returns its memory in bytes.
     pub fn check_encrypted(&self) -> Result<u64, Error> {
         let load = self.check_encrypted_size()?;
-        let terms = self.terms.clone().complete(&Mechanisms)?;
-        terms.plan()?;
-        generation::start(&Mechanisms, &terms, Vec::new()).map(drop)?;
+        self.check_start(Command::Run)?;
         Ok(load.memory_bytes)
     }
 
-    /// Reports earlier uses of the records, and asks for confirmation.
-    fn look_up(&self) -> Result<Option<KnownRecords>, Error> {
+    /// Reports earlier uses of the records, and asks for confirmation. Who continues a run has confirmed it before.
+    fn look_up(&self, journal: &Journal) -> Result<Option<KnownRecords>, Error> {
         let GenerateArguments {
             data,
             format,
@@ -193,86 +189,288 @@ impl<'a> Request<'a> {
             RecordSource::Table(data, format),
             spending(self.job.rho),
             *delta,
-            None,
-            *yes,
+            Some(journal.run()),
+            *yes || !journal.releases().is_empty(),
         )?)
     }
 
-    /// Draws the synthetic table from the model and writes all files.
+    /// Returns the request as the releases file has it.
+    pub fn form(&self, command: Command) -> RequestForm {
+        let (arguments, schema) = (self.arguments, self.held.schema());
+        RequestForm {
+            command,
+            schema: schema.name().to_owned(),
+            schema_sha256: digest(schema.to_json().as_bytes()),
+            draft: schema.claim(),
+            mechanism: arguments.mechanism.to_string(),
+            epsilon: arguments.epsilon,
+            delta: arguments.delta,
+            record_bound: arguments.record_bound,
+            model_mb: arguments.model_mb,
+            target_weight: arguments.target_weight,
+            holders: arguments.holders,
+        }
+    }
+
+    /// Makes the releases that the journal does not have yet, fits a model to all of them, and writes it to `model`.
+    pub fn make(
+        &self,
+        command: Command,
+        journal: &mut Journal,
+        model: Option<StagedFile>,
+        progress: &Progress,
+    ) -> Result<GeneratedTable, Error> {
+        let load = match command {
+            Command::Run => Some(self.check_encrypted_size()?),
+            Command::Local => self.check_clear_size().map(|_| None)?,
+        };
+        let load = load.filter(|_| !journal.is_finished());
+        let estimate = load.map(|load| load.estimate(self.start)).transpose()?;
+        if let Some(estimate) = &estimate {
+            progress.say(&estimate.to_string());
+        }
+        self.check_start(command)?;
+        journal.start(self.look_up(journal)?)?;
+        if let Some(path) = journal.saved_model() {
+            let model = input::model(path, self.arguments.model_mb, self.held.schema())?;
+            return Ok(GeneratedTable {
+                model,
+                releases: journal.releases().to_vec(),
+                spent: journal.spent(),
+                timings: Vec::new(),
+                costs: None,
+            });
+        }
+        self.check_can_continue(journal)?;
+        let made = match command {
+            Command::Run => self.make_encrypted(journal, estimate, progress),
+            Command::Local => (self.make_in_the_clear(journal, progress)).map(|made| (made, None)),
+        };
+        let (outcome, costs) = made.map_err(|error| self.failed(error, journal))?;
+        let model = model.map(|file| (file, outcome.model.save()));
+        journal.finish((&outcome.releases, outcome.spent), model)?;
+        Ok(GeneratedTable {
+            model: outcome.model,
+            releases: journal.releases().to_vec(),
+            spent: outcome.spent,
+            timings: outcome.timings,
+            costs,
+        })
+    }
+
+    /// Rejects a run that cannot continue after the releases of the journal.
+    fn check_can_continue(&self, journal: &Journal) -> Result<(), Error> {
+        let mechanism = self.arguments.mechanism;
+        if journal.is_finished() && mechanism.clear_only() {
+            return Err(Error::Usage(format!(
+                "the model of this run is missing, and {mechanism} cannot make it again from the releases: restore the \
+                 model, choose another --out, or start a new run with --force"
+            )));
+        }
+        let is_partial = !journal.is_finished() && !journal.releases().is_empty();
+        if is_partial && self.seed.is_some() {
+            return Err(Error::Usage(
+                "a run with --seed cannot continue, because the noise of its first releases would be used again: start \
+                 a new run with --force"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Makes the releases under encryption, and fits a model to them.
+    fn make_encrypted(
+        &self,
+        journal: &mut Journal,
+        estimate: Option<Estimate>,
+        progress: &Progress,
+    ) -> Result<(RunOutcome, Option<Costs>), Error> {
+        let (held, job) = (&self.held, &self.job);
+        let terms = self.terms.clone().complete(&Mechanisms)?;
+        let plan = terms.plan()?;
+        let run = generation::start(&Mechanisms, &terms, Vec::new())?;
+        let dataset = Dataset {
+            held,
+            party: &self.party,
+            terms: &terms,
+            plan: &plan,
+        };
+        // A finished run asks for nothing.
+        let made = estimate.map(|estimate| -> Result<_, Error> {
+            let setup = Setup::new(&plan);
+            let (mut source, mut costs) = setup.source(dataset, self.seed, estimate, progress)?;
+            if self.arguments.mechanism.releases_squares() {
+                encrypted::compute(&mut source, job, &mut costs, progress)?;
+            }
+            Ok((source, costs))
+        });
+        let (source, costs) = made.transpose()?.unzip();
+        let phase = Cell::new(Phase::FIT);
+        let mut source = JournalledSource::new(journal, job, &phase, source);
+        let outcome = fhaim_synth::drive(run, &mut source, &mut follow(progress, &phase));
+        let outcome = outcome.map_err(|error| source.failed(error))?;
+        let costs = source.into_source().zip(costs);
+        let costs = costs.map(|(source, costs)| costs.with(&source, &outcome));
+        Ok((outcome, costs))
+    }
+
+    /// Makes the same releases in the clear, and fits a model to them.
+    fn make_in_the_clear(
+        &self,
+        journal: &mut Journal,
+        progress: &Progress,
+    ) -> Result<RunOutcome, Error> {
+        let Self {
+            held, job, seed, ..
+        } = self;
+        let phase = Cell::new(Phase::FIT);
+        let mut follow = follow(progress, &phase);
+        let mechanism = self.arguments.mechanism;
+        let mut rng = generator(*seed, Purpose::Noise)?;
+        if let Held::Table(table) = held
+            && mechanism.clear_only()
+        {
+            return Ok(mechanism.run_in_the_clear(table, job, &mut rng, &mut follow)?);
+        }
+        let run = MechanismRun::new(mechanism.start(job.clone())?, job.clone(), Vec::new());
+        let run = run.map_err(fhaim_synth::Error::from)?;
+        // Noise that is drawn on demand has the same distributions as a noise ladder. Only a run that is compared with
+        // an encrypted run of the same seed needs the whole ladder.
+        let ladder = match seed {
+            None => None,
+            Some(_) => Some(self.ladder()?),
+        };
+        let source = match &ladder {
+            None => PlaintextSource::with_rng(held, &mut rng).of_holders(job.holders.count()),
+            Some(ladder) => PlaintextSource::with_ladder(held, ladder),
+        };
+        let mut source = JournalledSource::new(journal, job, &phase, Some(source));
+        let outcome = fhaim_synth::drive(run, &mut source, &mut follow);
+        outcome.map_err(|error| source.failed(error))
+    }
+
+    /// Draws the noise of all holders.
+    fn ladder(&self) -> Result<Ladder, Error> {
+        let need = fhaim_synth::need(&*self.arguments.mechanism, &self.job)?;
+        let plan = need.ladder.plan();
+        let plan = plan.map_err(fhaim_protocol::Error::from)?;
+        let ladders = holders::ladders(plan, &self.job.holders, self.seed)?;
+        Ok(Ladder::sum(&ladders)?)
+    }
+
+    /// Handles the error of a run. If no model fits the releases, they are kept.
+    fn failed(&self, error: Error, journal: &mut Journal) -> Error {
+        let Error::Mechanism(fhaim_synth::Error::Unfitted(unfitted)) = error else {
+            return error;
+        };
+        let kept = journal.finish((&unfitted.releases, unfitted.spent), None);
+        let releases = kept.and_then(|()| match journal.path() {
+            Some(path) => Ok(path.to_owned()),
+            None => kept_releases::write(&self.arguments.out, &journal.text()?),
+        });
+        match releases {
+            Ok(releases) => Error::Unfitted {
+                problem: unfitted.describe(self.held.schema()),
+                releases,
+            },
+            Err(error) => error,
+        }
+    }
+
+    /// Draws the synthetic table from the model, and writes it and the report.
     fn finish(
-        self,
-        mut files: Files,
+        &self,
+        mut outputs: Outputs,
         made: &GeneratedTable,
+        command: Command,
         progress: &Progress,
     ) -> Result<Summary, Error> {
-        let outcome = &made.outcome;
-        let records = self
-            .arguments
-            .records
-            .map_or_else(|| modelled_records(outcome), NonZeroUsize::get);
-        let phase = progress.counted("sample", records as u64, "records");
+        let records = self.arguments.records;
+        let records = records.map_or_else(|| modelled_records(&*made.model), NonZeroUsize::get);
         let mut rng = generator(self.seed, Purpose::Records)?;
-        let schema = self.held.shared_schema();
-        let blocks = drawing::blocks(&schema, &outcome.model, records, &mut rng);
-        // The report needs the drawn table.
-        let mut kept = files.report.is_some().then(Kept::default);
-        let mut options = WriteOptions::new(self.arguments.out.to_string_lossy());
-        options.delimiter = self.delimiter;
-        drawing::write(&blocks, &options, &mut files.table, kept.as_mut(), &phase)?;
-        files.table.end()?;
-        if let Some(file) = &mut files.ledger {
-            file.write_bytes(self.ledger(outcome)?.as_bytes())?;
-            file.end()?;
+        let mut summary = self.summary(command, made, records);
+        // The report needs the written table, which a pipe does not give back.
+        let mut text = match (&outputs.table, &outputs.report) {
+            (Some(_), Some(_)) => Some(Vec::new()),
+            _ => None,
+        };
+        if let Some(file) = outputs.table.take() {
+            self.write_table(
+                file,
+                &made.model,
+                records,
+                text.as_mut(),
+                &mut rng,
+                progress,
+            )?;
         }
-        if let Some(file) = &mut files.model {
-            file.write_bytes(&outcome.model.save())?;
-            file.end()?;
+        if let Some(file) = outputs.report {
+            let text = match text {
+                Some(text) => text,
+                None => self.written_table()?,
+            };
+            self.report(file, &text, &mut summary, &mut rng, progress)?;
         }
-        phase.finish();
-        let mut summary = self.summary(made, records);
-        // With a report, the records are always a table and not counts.
-        if let (Held::Table(table), Some(file), Some(mut kept)) =
-            (&self.held, &mut files.report, kept)
-        {
-            let synthetic = kept.table(&schema)?;
-            if !self.job.holders.is_one() {
-                let phase = progress.uncounted("each holder by itself");
-                let (mechanism, job) = (self.arguments.mechanism, &self.job);
-                summary.alone = alone(mechanism, job, table, &synthetic, &mut rng)?;
-                phase.finish();
-            }
-            let phase = progress.uncounted("evaluate");
-            let made = (&synthetic, kept.text.as_slice());
-            self.write_report(file, table, made, &summary, &mut rng)?;
-            phase.finish();
-        }
-        let Files {
-            table,
-            ledger,
-            model,
-            report,
-        } = files;
-        commit_all([table].into_iter().chain(ledger).chain(model).chain(report))?;
         Ok(summary)
     }
 
-    /// Writes the report that compares a table with a synthetic table, given as codes and as text.
-    fn write_report(
+    /// Draws the synthetic table and writes it to `file`, and also to `text`, if given.
+    fn write_table(
         &self,
-        file: &mut StagedFile,
-        table: &Table,
-        (synthetic, written): (&Table, &[u8]),
-        summary: &Summary,
+        mut file: StagedFile,
+        model: &Arc<dyn FittedModel>,
+        records: usize,
+        text: Option<&mut Vec<u8>>,
         rng: &mut impl rand::Rng,
+        progress: &Progress,
     ) -> Result<(), Error> {
-        let mut report = evaluate(table, synthetic, None, rng)?;
+        let phase = progress.counted("sample", records as u64, "records");
+        let blocks = drawing::blocks(&self.held.shared_schema(), model, records, rng);
+        let mut options = WriteOptions::new(self.arguments.out.to_string_lossy());
+        options.delimiter = self.delimiter;
+        drawing::write(&blocks, &options, &mut file, text, &phase)?;
+        file.commit()?;
+        phase.finish();
+        Ok(())
+    }
+
+    /// Reads the synthetic table that an earlier part of the run wrote.
+    fn written_table(&self) -> Result<Vec<u8>, Error> {
+        let path = &self.arguments.out;
+        fs::read(path).map_err(|source| Error::Read {
+            path: path.clone(),
+            source,
+        })
+    }
+
+    /// Writes the report on a synthetic table, which is given as text.
+    fn report(
+        &self,
+        mut file: StagedFile,
+        text: &[u8],
+        summary: &mut Summary,
+        rng: &mut rand_chacha::ChaCha20Rng,
+        progress: &Progress,
+    ) -> Result<(), Error> {
+        // With a report, the records are always a table and not counts.
+        let Held::Table(table) = &self.held else {
+            return Ok(());
+        };
         let options = ReadOptions {
             dialect: Dialect::of_delimiter(self.delimiter),
             keep_values: true,
             ..ReadOptions::new(self.arguments.out.to_string_lossy())
         };
-        let again = read_csv(table.shared_schema(), written, &options)?;
-        report.add_values(&self.values, &again.values);
+        let synthetic = read_csv(table.shared_schema(), text, &options)?;
+        if !self.job.holders.is_one() {
+            let phase = progress.uncounted("each holder by itself");
+            let (mechanism, job) = (self.arguments.mechanism, &self.job);
+            summary.alone = alone(mechanism, job, table, &synthetic.table, rng)?;
+            phase.finish();
+        }
+        let phase = progress.uncounted("evaluate");
+        let mut report = evaluate(table, &synthetic.table, None, rng)?;
+        report.add_values(&self.values, &synthetic.values);
         let GenerateArguments {
             data,
             format,
@@ -281,136 +479,42 @@ impl<'a> Request<'a> {
         } = self.arguments;
         let real = input::texts(data, format, strictness)?;
         let name = &options.file;
-        let texts = count_texts(written, name, &options.dialect, &options.missing, &[])?;
+        let texts = count_texts(text, name, &options.dialect, &options.missing, &[])?;
         report.add_texts(&real, &texts);
-        Ok(file.write_bytes(html_page(&report, &summary.facts()).as_bytes())?)
-    }
-
-    /// Returns the releases and their costs as JSON.
-    pub fn ledger(&self, outcome: &RunOutcome) -> Result<String, Error> {
-        self.ledger_of(&outcome.releases, outcome.spent)
-    }
-
-    fn ledger_of(&self, releases: &[Release], spent: Rho) -> Result<String, Error> {
-        output::to_json(&LedgerFile {
-            schema: self.held.schema().name(),
-            draft: self.held.schema().claim(),
-            epsilon: self.arguments.epsilon,
-            delta: self.arguments.delta,
-            budget: self.job.rho,
-            spent,
-            releases,
-        })
+        file.write_bytes(html_page(&report, &summary.facts()).as_bytes())?;
+        file.commit()?;
+        phase.finish();
+        Ok(())
     }
 
     /// Returns the summary of a run that drew `records` from the model.
-    pub fn summary(
-        &self,
-        GeneratedTable { outcome, costs }: &GeneratedTable,
-        records: usize,
-    ) -> Summary {
+    pub fn summary(&self, command: Command, made: &GeneratedTable, records: usize) -> Summary {
         let arguments = self.arguments;
         Summary {
             dataset: self.held.schema().name().to_owned(),
             mechanism: arguments.mechanism.to_string(),
+            is_encrypted: command == Command::Run,
             epsilon: arguments.epsilon,
             delta: arguments.delta,
             rho: self.job.rho.to_f64(),
-            rho_spent: outcome.spent.to_f64(),
-            releases: outcome.releases.len(),
+            rho_spent: made.spent.to_f64(),
+            releases: made.releases.len(),
             records,
-            model_bytes: outcome.model.bytes(),
-            fit: outcome.model.fit().map(Fit::from),
-            model_cliques: (outcome.model.marginals()).map_or(0, |m| m.cliques().len()),
+            model_bytes: made.model.bytes(),
+            fit: made.model.fit().map(Fit::from),
+            model_cliques: (made.model.marginals()).map_or(0, |m| m.cliques().len()),
             seconds: self.start.elapsed().as_secs_f64(),
-            timings: outcome.timings.clone(),
-            encryption: *costs,
+            timings: made.timings.clone(),
+            encryption: made.costs,
             alone: Vec::new(),
             out: arguments.out.to_string_lossy().into_owned(),
         }
     }
-
-    /// Makes the releases under encryption, fits a model to them, and adds their cost to the usage history.
-    pub fn make_encrypted(&self, progress: &Progress) -> Result<GeneratedTable, Error> {
-        let Self { held, job, .. } = self;
-        let (arguments, seed) = (self.arguments, self.seed);
-        let name = arguments.mechanism;
-        let estimate = self.check_encrypted_size()?.estimate(self.start)?;
-        progress.say(&estimate.to_string());
-        let known = self.look_up()?;
-        let terms = self.terms.clone().complete(&Mechanisms)?;
-        let (plan, job_run) = (
-            terms.plan()?,
-            generation::start(&Mechanisms, &terms, Vec::new())?,
-        );
-        let setup = Setup::new(&plan);
-        let (mut source, mut costs) = {
-            let dataset = Dataset {
-                held,
-                party: &self.party,
-                terms: &terms,
-                plan: &plan,
-            };
-            setup.source(dataset, seed, estimate, progress)?
-        };
-        if name.releases_squares() {
-            encrypted::compute(&mut source, job, &mut costs, progress)?;
-        }
-        let outcome = fhaim_synth::drive(job_run, &mut source, &mut follow(progress));
-        let outcome = outcome.map_err(|error| self.failed(error.into(), known.as_ref()))?;
-        let costs = Some(costs.with(&source, &outcome));
-        remember(known.as_ref(), arguments, outcome.spent);
-        Ok(GeneratedTable { outcome, costs })
-    }
-
-    /// Makes the same releases in the clear, and adds their cost to the usage history.
-    pub fn make_in_the_clear(&self, progress: &Progress) -> Result<GeneratedTable, Error> {
-        self.check_clear_size()?;
-        let known = self.look_up()?;
-        let outcome = run_in_the_clear(self, progress);
-        let outcome = outcome.map_err(|error| self.failed(error, known.as_ref()))?;
-        remember(known.as_ref(), self.arguments, outcome.spent);
-        let costs = None;
-        Ok(GeneratedTable { outcome, costs })
-    }
-}
-
-impl Request<'_> {
-    /// Handles the error of a run. If no model fits the releases, adds their cost to the usage history, and saves them
-    /// in a file next to the output.
-    fn failed(&self, error: Error, known: Option<&KnownRecords>) -> Error {
-        match error {
-            Error::Mechanism(fhaim_synth::Error::Unfitted(unfitted)) => {
-                remember(known, self.arguments, unfitted.spent);
-                match self.keep_releases(&unfitted) {
-                    Ok(releases) => Error::Unfitted {
-                        problem: unfitted.describe(self.held.schema()),
-                        releases,
-                    },
-                    Err(error) => error,
-                }
-            }
-            other => other,
-        }
-    }
-
-    fn keep_releases(&self, unfitted: &Unfitted) -> Result<PathBuf, Error> {
-        let ledger = self.ledger_of(&unfitted.releases, unfitted.spent)?;
-        kept_releases::write(&self.arguments.out, &ledger)
-    }
-}
-
-/// Adds the cost of a run to the usage history. Call it before writing any result.
-fn remember(records: Option<&KnownRecords>, arguments: &GenerateArguments, spent: Rho) {
-    if let Some(records) = records {
-        let out = arguments.out.display().to_string();
-        records.remember(&Use::Run { out }, spending(spent));
-    }
 }
 
 /// Returns the model's estimate of the number of records, at least one.
-pub fn modelled_records(outcome: &RunOutcome) -> usize {
-    (outcome.model.total().round() as usize).max(1)
+pub fn modelled_records(model: &dyn FittedModel) -> usize {
+    (model.total().round() as usize).max(1)
 }
 
 /// Runs `fhaim local`.
@@ -419,9 +523,7 @@ pub fn local(
     seed: Option<InsecureTestSeed>,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let (request, files) = request(arguments, seed)?;
-    let made = request.make_in_the_clear(progress)?;
-    let summary = request.finish(files, &made, progress)?;
+    let summary = generate(Command::Local, arguments, seed, progress)?;
     print_summary(arguments, &summary)
 }
 
@@ -431,47 +533,35 @@ pub fn run(
     seed: Option<InsecureTestSeed>,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let summary = run_encrypted(arguments, seed, progress)?;
+    let summary = generate(Command::Run, arguments, seed, progress)?;
     print_summary(arguments, &summary)
 }
 
-/// Runs under encryption and writes the result files.
-pub fn run_encrypted(
+/// Makes the releases, and then writes the model, the table and the report, one after the other.
+///
+/// A command that failed or was killed left some of these files. The same command then continues with the rest.
+pub fn generate(
+    command: Command,
     arguments: &GenerateArguments,
     seed: Option<InsecureTestSeed>,
     progress: &Progress,
 ) -> Result<Summary, Error> {
-    let (request, files) = request(arguments, seed)?;
-    let made = request.make_encrypted(progress)?;
-    request.finish(files, &made, progress)
-}
-
-fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<RunOutcome, Error> {
-    let Request { held, job, .. } = request;
-    let seed = request.seed;
-    let mut follow = follow(progress);
-    let mechanism = request.arguments.mechanism;
-    let mut rng = generator(seed, Purpose::Noise)?;
-    if let Held::Table(table) = held
-        && mechanism.clear_only()
+    accounting::rho(arguments.epsilon, arguments.delta)?;
+    let paths = OutputPaths::of(arguments);
+    paths.check(arguments)?;
+    let schema = input::schema(&arguments.schema)?;
+    let beginning = Beginning::find(&paths.releases, arguments.force)?;
+    let mut outputs = Outputs::create(&paths, &beginning)?;
+    let request = Request::read(arguments, schema, seed)?;
+    let mut journal = Journal::with_file(request.form(command), request.job.rho, paths, beginning)?;
+    let made = request.make(command, &mut journal, outputs.model.take(), progress);
+    let summary = made.and_then(|made| request.finish(outputs, &made, command, progress));
+    if let Err(error) = &summary
+        && error.may_pass()
     {
-        return Ok(mechanism.run_in_the_clear(table, job, &mut rng, &mut follow)?);
+        journal.say_how_to_continue();
     }
-    let run = MechanismRun::new(mechanism.start(job.clone())?, job.clone(), Vec::new());
-    let run = run.map_err(fhaim_synth::Error::from)?;
-    // Noise that is drawn on demand has the same distributions as a noise ladder. Only a run that is compared with an
-    // encrypted run of the same seed needs the whole ladder.
-    if seed.is_none() {
-        let source = PlaintextSource::with_rng(held, &mut rng);
-        let mut source = source.of_holders(job.holders.count());
-        return Ok(fhaim_synth::drive(run, &mut source, &mut follow)?);
-    }
-    let need = fhaim_synth::need(&*mechanism, job)?;
-    let ladder = need.ladder.plan();
-    let ladder = ladder.map_err(fhaim_protocol::Error::from)?;
-    let ladder = Ladder::sum(&holders::ladders(ladder, &job.holders, seed)?)?;
-    let mut source = PlaintextSource::with_ladder(held, &ladder);
-    Ok(fhaim_synth::drive(run, &mut source, &mut follow)?)
+    summary
 }
 
 fn terms(arguments: &GenerateArguments, held: &Held) -> Result<Terms, Error> {
@@ -492,24 +582,14 @@ fn terms(arguments: &GenerateArguments, held: &Held) -> Result<Terms, Error> {
     })
 }
 
-/// Rejects results that would overwrite an input or each other.
-fn check_paths(arguments: &GenerateArguments) -> Result<(), Error> {
-    let outputs = std::iter::once(arguments.out.as_path())
-        .chain(arguments.ledger.as_deref())
-        .chain(arguments.model_out.as_deref())
-        .chain(arguments.report.as_deref());
-    let schema = Some(arguments.schema.as_path());
-    let inputs: Vec<&Path> = arguments.data.file().into_iter().chain(schema).collect();
-    Ok(output::check_distinct(
-        &inputs,
-        &outputs.collect::<Vec<_>>(),
-    )?)
-}
-
-/// Returns a callback that shows a mechanism's progress.
-pub fn follow<'p>(progress: &'p Progress) -> impl FnMut(Standing) + use<'p> {
+/// Returns a callback that shows a mechanism's progress, and sets the current phase.
+pub fn follow<'p>(
+    progress: &'p Progress,
+    current: &'p Cell<Phase>,
+) -> impl FnMut(Standing) + use<'p> {
     let mut phase: Option<PhaseProgress> = None;
     move |standing| {
+        current.set(standing.phase);
         if let Some(phase) = phase.take() {
             phase.finish();
         }

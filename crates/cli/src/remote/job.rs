@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    output::{self, StagedFile},
+    output::{self, OverwriteArguments, StagedFile},
 };
 
 /// Number of consecutive broken event streams after which watching a job fails.
@@ -303,6 +303,8 @@ pub struct DownloadArguments {
     /// Output file for the model
     #[arg(long, value_name = "FILE", conflicts_with = "link_file")]
     pub model: Option<PathBuf>,
+    #[command(flatten)]
+    pub overwriting: OverwriteArguments,
     /// Format of the synthetic table: csv or parquet
     #[arg(long, default_value = "csv", value_parser = table_format)]
     pub format: TableFormat,
@@ -334,29 +336,29 @@ pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Res
         .map(PathBuf::as_path)
         .collect();
     output::check_distinct(&[], &outputs)?;
+    let existing = arguments.overwriting.existing();
+    let create = |path: &Option<PathBuf>| {
+        let path = path.as_deref();
+        path.map(|path| StagedFile::create(path, existing))
+            .transpose()
+    };
+    let (table, model) = (create(&arguments.out)?, create(&arguments.model)?);
     let client = login::client()?;
-    if let Some(path) = &arguments.out {
+    if let (Some(path), Some(mut staged)) = (&arguments.out, table) {
         let phase = progress.uncounted("download");
-        let (staged, mut file) = begin(path)?;
+        let mut file = tokio::fs::File::from_std(staged.handle()?);
         let bytes = download_table(&client, arguments, &mut file).await?;
         phase.finish();
         end(staged, path, bytes)?;
     }
-    if let (Some(path), Some(job)) = (&arguments.model, arguments.job) {
+    if let (Some(path), Some(mut staged), Some(job)) = (&arguments.model, model, arguments.job) {
         let phase = progress.uncounted("download the model");
-        let (staged, mut file) = begin(path)?;
+        let mut file = tokio::fs::File::from_std(staged.handle()?);
         let bytes = client.download_model(job, &mut file).await?;
         phase.finish();
         end(staged, path, bytes)?;
     }
     Ok(())
-}
-
-/// Starts a file that gets its name when it is complete.
-fn begin(path: &Path) -> Result<(StagedFile, tokio::fs::File), Error> {
-    let mut staged = StagedFile::create(path)?;
-    let file = tokio::fs::File::from_std(staged.handle()?);
-    Ok((staged, file))
 }
 
 fn end(staged: StagedFile, path: &Path, bytes: u64) -> Result<(), Error> {

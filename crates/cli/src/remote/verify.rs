@@ -14,7 +14,7 @@ use super::{dataset, login};
 use crate::{
     error::Error,
     input::Data,
-    output::{self, StagedFile},
+    output::{self, OverwriteArguments, StagedFile},
 };
 
 pub const VERIFY_EXAMPLES: &str = "\
@@ -53,6 +53,8 @@ pub struct VerifyArguments {
     /// Output file for this holder's share, for a dataset with several holders. Compares nothing
     #[arg(long, value_name = "FILE", requires = "data")]
     pub share_out: Option<PathBuf>,
+    #[command(flatten)]
+    pub overwriting: OverwriteArguments,
     /// Share of a holder. Repeat the flag for each holder, including this one
     #[arg(long = "share", value_name = "FILE", conflicts_with_all = ["data", "share_out"])]
     pub shares: Vec<PathBuf>,
@@ -89,7 +91,7 @@ pub async fn run(arguments: &VerifyArguments, progress: &Progress) -> Result<(),
         NearUnique::Report,
     )?;
     if let Some(out) = &arguments.share_out {
-        let mut file = StagedFile::create_private(out)?;
+        let mut file = StagedFile::create_private(out, arguments.overwriting.existing())?;
         let key = login::signing_key(&login::folder()?)?;
         let share = client.share(&of, &records, &kept, &key).await?;
         file.write_bytes(output::to_json(&share)?.as_bytes())?;

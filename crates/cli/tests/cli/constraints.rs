@@ -37,13 +37,13 @@ fn drawn_records_satisfy_the_schemas_constraints() {
         "--out",
         "s.csv",
     ];
-    let more = ["--epsilon", "1", "--model-out", "m", "--report", "r.html"];
+    let more = ["--epsilon", "1", "--report", "r.html"];
     let run = fhaim(folder.path(), &[&files[..], &more].concat());
     assert!(run.status.success(), "{}", stderr(&run));
     let sample = [
         "sample",
         "--model",
-        "m",
+        "s.model",
         "--schema",
         "t.schema.json",
         "--out",

@@ -45,15 +45,13 @@ fn private_draft_shows_its_cost_and_is_recorded() {
     assert_eq!(schema["claim"]["epsilon"], 1.0);
     let text = schema.to_string();
     assert!(text.contains("surgery") && !text.contains("secret") && !text.contains("Person"));
-    // The run's ledger contains the draft's cost, and the history knows the records.
-    let told = run(
-        "local --data t.csv --schema s.json --epsilon 1 --out new.csv --ledger l.json --clamp --yes",
-    );
+    // The run's releases file contains the draft's cost, and the history knows the records.
+    let told = run("local --data t.csv --schema s.json --epsilon 1 --out new.csv --clamp --yes");
     assert!(
         told.contains("a schema drafted privately by fhaim, s.json: rho"),
         "{told}"
     );
-    assert_eq!(json("l.json")["draft"], schema["claim"]);
+    assert_eq!(json("new.releases.json")["draft"], schema["claim"]);
     let new = fs::read_to_string(folder.path().join("new.csv")).unwrap();
     assert!(new.starts_with("ward,age,dose\n"), "{new}");
 }
@@ -82,10 +80,8 @@ fn saved_model_draws_records_with_digits_and_conditions() {
         assert!(output.status.success(), "{line}: {}", stderr(&output));
     };
     done("schema infer --data t.csv --leave-out name --leave-out ward --out s.json");
-    done(
-        "local --data t.csv --schema s.json --ignore-columns --epsilon 10 --out new.csv --model-out m --yes",
-    );
-    done("sample --model m --schema s.json --records 40 --where dose=0 --out zeros.csv");
+    done("local --data t.csv --schema s.json --ignore-columns --epsilon 10 --out new.csv --yes");
+    done("sample --model new.model --schema s.json --records 40 --where dose=0 --out zeros.csv");
     let zeros = fs::read_to_string(folder.path().join("zeros.csv")).unwrap();
     assert_eq!(zeros.lines().count(), 41);
     assert!(
@@ -93,7 +89,10 @@ fn saved_model_draws_records_with_digits_and_conditions() {
         "{zeros}"
     );
     for (wrong, words) in [
-        ("--model m --schema s.json --where dose=x", "has no value"),
+        (
+            "--model new.model --schema s.json --where dose=x",
+            "has no value",
+        ),
         ("--model t.csv --schema s.json", "not a saved model"),
         ("--model none --schema s.json", "No such file"),
     ] {

@@ -9,6 +9,7 @@ mod estimates;
 mod help;
 mod holders;
 mod hospital;
+mod interrupted;
 mod memory;
 mod openapi;
 mod refusals;
@@ -36,14 +37,12 @@ fn folder(csv: impl AsRef<[u8]>, schema: impl AsRef<[u8]>) -> TempDir {
 }
 
 /// Returns the arguments of `fhaim COMMAND` for the folder's table, followed by `more`. The command uses records that
-/// were used before.
+/// were used before, and replaces the files of an earlier run.
 fn generate<'a>(command: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let yes: &[&str] = if more.contains(&"--yes") {
-        &[]
-    } else {
-        &["--yes"]
-    };
-    [&first_use(command, more), yes].concat()
+    let all = ["--yes", "--force"].into_iter();
+    let missing = all.filter(|flag| !more.contains(flag));
+    let missing: Vec<&str> = missing.collect();
+    [&first_use(command, more), &missing[..]].concat()
 }
 
 /// Like [`generate`], for records that were not used before.

@@ -17,7 +17,7 @@ use crate::{CONFIG, SCHEMA, fhaim, first_use, folder, generate, stderr, table};
 fn second_run_over_the_same_records_shows_the_total_cost() {
     let folder = folder(table(200), SCHEMA);
     let run = |more: &[&str]| {
-        let arguments = [&["--quiet"], &first_use("run", more)[..]].concat();
+        let arguments = [&["--quiet"], &first_use("run", more)[..], &["--force"]].concat();
         let output = fhaim(folder.path(), &arguments);
         assert!(output.status.success(), "{}", stderr(&output));
         stderr(&output)
@@ -69,7 +69,7 @@ fn first_run_without_a_terminal_starts() {
 fn second_run_without_a_terminal_stops_unless_yes_is_given() {
     let folder = folder(table(200), SCHEMA);
     let run = |command: &str, more: &[&str]| {
-        let more = [&["--epsilon", "1", "--quiet"], more].concat();
+        let more = [&["--epsilon", "1", "--quiet", "--force"], more].concat();
         fhaim(folder.path(), &first_use(command, &more))
     };
     assert!(run("local", &[]).status.success());
@@ -161,7 +161,8 @@ fn same_records_in_another_form_stop_a_script() {
             "--out",
             "out.csv",
         ];
-        let arguments = [&files[..], &["--epsilon", "1", "--quiet"], more].concat();
+        let how = ["--epsilon", "1", "--quiet", "--force"];
+        let arguments = [&files[..], &how, more].concat();
         fhaim(folder.path(), &arguments)
     };
     let first = local("t.csv", &[]);
@@ -218,7 +219,8 @@ fn table_with_another_column_is_not_recognised() {
     let csv = fs::read_to_string(folder.path().join("t.csv")).unwrap();
     let wider: String = csv.lines().map(|row| format!("{row},z\n")).collect();
     fs::write(folder.path().join("t.csv"), wider).unwrap();
-    let more = ["--epsilon", "1", "--quiet", "--ignore-columns", "--json"];
+    let more = "--epsilon 1 --quiet --ignore-columns --json --force";
+    let more: Vec<&str> = more.split(' ').collect();
     let output = fhaim(folder.path(), &first_use("local", &more));
     let told = stderr(&output);
     assert!(

@@ -209,22 +209,24 @@ fn missing_files_and_folders_are_rejected() {
         assert_eq!(names(folder.path()), ["t.csv", "t.schema.json"]);
     };
     for command in ["local", "run"] {
-        let run = |data: &str, schema: &str, out: &str, ledger: &str, says: &[&str]| {
+        let run = |data: &str, schema: &str, out: &str, report: &str, says: &[&str]| {
             let files = ["--data", data, "--schema", schema, "--out", out];
-            let rest = ["--ledger", ledger, "--epsilon", "1"];
+            let rest = ["--report", report, "--epsilon", "1"];
             refused(&[&[command], &files[..], &rest[..]].concat(), says);
         };
         let (csv, json) = ("t.csv", "t.schema.json");
-        run("no.csv", json, "o.csv", "l.json", &["no.csv: No such file"]);
-        run(".", json, "o.csv", "l.json", &[".: is a directory"]);
-        run(csv, "no.json", "o.csv", "l.json", &["no.json: No such"]);
+        run("no.csv", json, "o.csv", "r.html", &["no.csv: No such file"]);
+        run(".", json, "o.csv", "r.html", &[".: is a directory"]);
+        run(csv, "no.json", "o.csv", "r.html", &["no.json: No such"]);
         let no_folder = ["no/o.csv: the folder no does not exist: create it first"];
-        run(csv, json, "no/o.csv", "l.json", &no_folder);
-        let no_folder = ["no/l.json: the folder no does not exist: create it first"];
-        run(csv, json, "o.csv", "no/l.json", &no_folder);
+        run(csv, json, "no/o.csv", "r.html", &no_folder);
+        let no_folder = ["no/r.html: the folder no does not exist: create it first"];
+        run(csv, json, "o.csv", "no/r.html", &no_folder);
         let named_twice = ["named both as an output and as another file"];
-        run(csv, json, "./t.csv", "l.json", &named_twice);
-        run(csv, json, "l.json", "l.json", &named_twice);
+        run(csv, json, "./t.csv", "r.html", &named_twice);
+        run(csv, json, "r.html", "r.html", &named_twice);
+        run(csv, json, "o.csv", "o.model", &named_twice);
+        run(csv, json, "o.model", "r.html", &named_twice);
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{SCHEMA, fhaim, folder, generate, names, stderr, table};
 fn local_and_run_write_a_table_that_matches_the_schema() {
     for command in ["local", "run"] {
         let folder = folder(table(200), SCHEMA);
-        let more = "--epsilon 10 --records 50 --ledger l.json --report r.html --json";
+        let more = "--epsilon 10 --records 50 --report r.html --json";
         let more: Vec<&str> = more.split(' ').collect();
         let output = fhaim(folder.path(), &generate(command, &more));
         assert!(output.status.success(), "{command}: {}", stderr(&output));
@@ -22,7 +22,14 @@ fn local_and_run_write_a_table_that_matches_the_schema() {
         let names = names(folder.path());
         assert_eq!(
             names,
-            ["l.json", "out.csv", "r.html", "t.csv", "t.schema.json"]
+            [
+                "out.csv",
+                "out.model",
+                "out.releases.json",
+                "r.html",
+                "t.csv",
+                "t.schema.json"
+            ]
         );
         let check = ["schema", "check", "t.schema.json", "--data", "out.csv"];
         let output = fhaim(folder.path(), &check);
@@ -120,10 +127,12 @@ fn bench_measures_the_given_table() {
     );
 }
 
-/// The demo writes a table that matches its schema, and a report.
+/// The demo writes a table that matches its schema, and a report. It replaces its own files.
 #[test]
 fn demo_writes_a_table_and_a_report() {
     let folder = TempDir::new().unwrap();
+    fs::create_dir(folder.path().join("d")).unwrap();
+    fs::write(folder.path().join("d/synthetic.csv"), "old").unwrap();
     let output = fhaim(folder.path(), &["demo", "--out", "d", "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let demo: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -234,7 +243,15 @@ fn dash_as_output_writes_only_the_table_to_standard_output() {
     let table = fs::read(folder.path().join("t.csv")).unwrap();
     assert_eq!(header(&output.stdout), header(&table));
     assert!(stderr(&output).contains("rho"), "{}", stderr(&output));
-    assert_eq!(names(folder.path()), ["t.csv", "t.schema.json"]);
+    assert_eq!(
+        names(folder.path()),
+        [
+            "fhaim.model",
+            "fhaim.releases.json",
+            "t.csv",
+            "t.schema.json"
+        ]
+    );
 }
 
 /// Results are written to the targets of links. A device or standard output is not replaced by a file.
@@ -246,22 +263,14 @@ fn results_are_written_to_the_targets_of_links() {
     fs::create_dir(at("kept")).unwrap();
     for (link, leads_to) in [
         ("out.csv", "kept/synthetic.csv"),
-        ("ledger", "/dev/null"),
-        ("model", "/dev/stdout"),
+        ("out.releases.json", "kept/releases.json"),
+        ("out.model", "/dev/stdout"),
     ] {
         std::os::unix::fs::symlink(leads_to, at(link)).unwrap();
     }
-    let more = [
-        "--epsilon",
-        "1",
-        "--ledger",
-        "ledger",
-        "--model-out",
-        "model",
-    ];
-    let output = fhaim(folder.path(), &generate("local", &more));
+    let output = fhaim(folder.path(), &generate("local", &["--epsilon", "1"]));
     assert!(output.status.success(), "{}", stderr(&output));
-    for link in ["out.csv", "ledger", "model"] {
+    for link in ["out.csv", "out.releases.json", "out.model"] {
         assert!(
             fs::symlink_metadata(at(link)).unwrap().is_symlink(),
             "{link}"
@@ -274,7 +283,7 @@ fn results_are_written_to_the_targets_of_links() {
             .count()
             > 1
     );
-    assert_eq!(names(&at("kept")), ["synthetic.csv"]);
+    assert_eq!(names(&at("kept")), ["releases.json", "synthetic.csv"]);
     // Standard output has only the model, not the command's messages.
     assert!(fhaim_synth::load_model(&output.stdout, usize::MAX).is_ok());
     assert!(stderr(&output).contains("rho"), "{}", stderr(&output));

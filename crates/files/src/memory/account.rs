@@ -114,7 +114,7 @@ impl fmt::Display for Entry {
                 shown(out),
                 self.cost
             ),
-            Use::Run { out } => {
+            Use::Run { out, .. } => {
                 write!(f, "a run of {program}, into {}: {}", shown(out), self.cost)
             }
         }

@@ -9,6 +9,7 @@ fn entry(cost: UseCost) -> Entry {
         table: 0,
         used_for: Use::Run {
             out: "a.csv".to_owned(),
+            journal: None,
         },
         cost,
     }
@@ -122,6 +123,7 @@ fn removed_uses_leave_the_tables_of_the_others() {
     let mut history = History::default();
     let run = |out: &str| Use::Run {
         out: out.to_owned(),
+        journal: None,
     };
     for (digit, out) in [(1, "a"), (2, "b"), (3, "c"), (1, "d")] {
         let cost = UseCost::zcdp("fhaim", half());

@@ -15,14 +15,22 @@ fn named(path: &Path) -> StagedFile {
     let file = temporary(Readers::Usual).tempfile_in(folder(path)).unwrap();
     let (file, name) = file.into_parts();
     let file = Sink::Open(file);
-    StagedFile::new(path, file, Place::Temporary(name, path.to_owned()))
+    StagedFile::new(
+        path,
+        Existing::Replace,
+        file,
+        Place::Temporary(name, path.to_owned()),
+    )
 }
 
 #[test]
 fn file_appears_complete_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.csv");
-    let starts: [fn(&Path) -> StagedFile; 2] = [|path| StagedFile::create(path).unwrap(), named];
+    let starts: [fn(&Path) -> StagedFile; 2] = [
+        |path| StagedFile::create(path, Existing::Replace).unwrap(),
+        named,
+    ];
     for start in starts {
         let mut dropped = start(&path);
         dropped.write_bytes(b"half").unwrap();
@@ -47,7 +55,7 @@ fn file_appears_complete_or_not_at_all() {
 #[test]
 fn incomplete_file_has_no_name() {
     let folder = tempfile::tempdir().unwrap();
-    let mut staged = StagedFile::create(&folder.path().join("out.csv")).unwrap();
+    let mut staged = StagedFile::create(&folder.path().join("out.csv"), Existing::Replace).unwrap();
     staged.write_bytes(b"half").unwrap();
     staged.flush().unwrap();
     assert!(names(folder.path()).is_empty());
@@ -60,11 +68,11 @@ fn failed_commit_writes_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let staged = |name: &str| {
-        let mut file = StagedFile::create(&at(name)).unwrap();
+        let mut file = StagedFile::create(&at(name), Existing::Replace).unwrap();
         file.write_bytes(name.as_bytes()).unwrap();
         file
     };
-    let mut full = StagedFile::create(Path::new("/dev/full")).unwrap();
+    let mut full = StagedFile::create(Path::new("/dev/full"), Existing::Replace).unwrap();
     // The bytes stay in the buffer until the commit.
     full.write_bytes(b"more").unwrap();
     assert!(matches!(
@@ -89,7 +97,8 @@ fn finished_files_are_closed_before_they_are_named() {
         leads.filter(|path| path.starts_with(folder.path())).count()
     };
     let whole = |number: u32| {
-        let mut file = StagedFile::create(&folder.path().join(number.to_string())).unwrap();
+        let mut file =
+            StagedFile::create(&folder.path().join(number.to_string()), Existing::Replace).unwrap();
         file.write_bytes(b"part").unwrap();
         assert_eq!(open(), 1);
         file.finish().unwrap()
@@ -107,9 +116,9 @@ fn finished_files_are_closed_before_they_are_named() {
 fn invalid_output_folder_is_rejected_at_creation() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing/out.csv");
-    let refused = StagedFile::create(&missing).unwrap_err();
+    let refused = StagedFile::create(&missing, Existing::Replace).unwrap_err();
     assert!(matches!(refused, Error::NoFolder { .. }), "{refused}");
-    let refused = StagedFile::create(folder.path()).unwrap_err();
+    let refused = StagedFile::create(folder.path(), Existing::Replace).unwrap_err();
     assert!(matches!(refused, Error::Folder(_)), "{refused}");
 }
 
@@ -135,7 +144,7 @@ mod unix {
             symlink(leads_to, at(link)).unwrap();
         }
         for (link, file) in [("two", "real/old.csv"), ("new", "real/new.csv")] {
-            let mut staged = StagedFile::create(&at(link)).unwrap();
+            let mut staged = StagedFile::create(&at(link), Existing::Replace).unwrap();
             staged.write_bytes(link.as_bytes()).unwrap();
             staged.commit().unwrap();
             assert!(fs::symlink_metadata(at(link)).unwrap().is_symlink());
@@ -145,13 +154,13 @@ mod unix {
         assert_ne!(fs::metadata(at("real/old.csv")).unwrap().ino(), before);
         symlink("ring", at("ring")).unwrap();
         assert!(matches!(
-            StagedFile::create(&at("ring")),
+            StagedFile::create(&at("ring"), Existing::Replace),
             Err(Error::Write { .. })
         ));
         assert!(matches!(
             {
                 symlink("nowhere/x", at("astray")).unwrap();
-                StagedFile::create(&at("astray"))
+                StagedFile::create(&at("astray"), Existing::Replace)
             },
             Err(Error::NoFolder { .. })
         ));
@@ -163,7 +172,7 @@ mod unix {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("null");
         symlink("/dev/null", &link).unwrap();
-        let mut staged = StagedFile::create(&link).unwrap();
+        let mut staged = StagedFile::create(&link, Existing::Replace).unwrap();
         staged.write_bytes(b"into the void").unwrap();
         staged.commit().unwrap();
         assert_eq!(fs::read_link(&link).unwrap(), Path::new("/dev/null"));
@@ -179,7 +188,7 @@ mod unix {
         self::pipe(&pipe);
         let name = pipe.clone();
         let reader = std::thread::spawn(move || fs::read(name).unwrap());
-        let mut staged = StagedFile::create(&pipe).unwrap();
+        let mut staged = StagedFile::create(&pipe, Existing::Replace).unwrap();
         staged.write_bytes(b"records").unwrap();
         staged.commit().unwrap();
         assert_eq!(reader.join().unwrap(), b"records");
@@ -210,14 +219,15 @@ mod unix {
         });
         let (done, finished) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            let [mut one, mut two, empty] = pipes.map(|path| StagedFile::create(&path).unwrap());
+            let [mut one, mut two, empty] =
+                pipes.map(|path| StagedFile::create(&path, Existing::Replace).unwrap());
             one.write_bytes(b"records").unwrap();
             one.end().unwrap();
             two.write_bytes(b"classes").unwrap();
             two.end().unwrap();
             commit_all([one, two, empty]).unwrap();
             // Dropping an abandoned pipe does not wait for a reader.
-            let mut given_up = StagedFile::create(&unread).unwrap();
+            let mut given_up = StagedFile::create(&unread, Existing::Replace).unwrap();
             given_up.write_bytes(b"half").unwrap();
             drop(given_up);
             done.send(()).unwrap();
@@ -235,11 +245,17 @@ mod unix {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("share");
         fs::write(&path, "old").unwrap();
-        StagedFile::create_private(&path).unwrap().commit().unwrap();
+        StagedFile::create_private(&path, Existing::Replace)
+            .unwrap()
+            .commit()
+            .unwrap();
         let rights = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(rights & 0o777, 0o600);
         let usual = folder.path().join("usual");
-        StagedFile::create(&usual).unwrap().commit().unwrap();
+        StagedFile::create(&usual, Existing::Replace)
+            .unwrap()
+            .commit()
+            .unwrap();
         let made = folder.path().join("made");
         fs::write(&made, "").unwrap();
         let rights = |path| fs::metadata(path).unwrap().permissions().mode();
@@ -252,7 +268,7 @@ mod unix {
 fn folder_path_is_rejected_at_creation() {
     let folder = tempfile::tempdir().unwrap();
     for name in [".", "new/", "missing/new/"] {
-        let refused = StagedFile::create(&folder.path().join(name)).unwrap_err();
+        let refused = StagedFile::create(&folder.path().join(name), Existing::Replace).unwrap_err();
         assert!(matches!(refused, Error::Folder(_)), "{name}: {refused}");
     }
 }

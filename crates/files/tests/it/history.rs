@@ -14,7 +14,7 @@ use fhaim_files::{
     Error, FormatArguments,
     data::Data,
     keeping,
-    memory::{self, RecordSource, RecordWatch, Use, UseCost},
+    memory::{self, RecordSource, RecordWatch, RunJournal, Use, UseCost},
 };
 use uuid::Uuid;
 
@@ -66,6 +66,7 @@ fn look_up(
 fn run(path: &str) -> Use {
     Use::Run {
         out: format!("{path}.out"),
+        journal: None,
     }
 }
 
@@ -237,5 +238,48 @@ fn table_that_cannot_be_read_is_an_error() {
         fs::write("t.csv", "a,b\n1,2\n3\n").unwrap();
         let error = look_up("t.csv", None, true).0.err().unwrap();
         assert!(matches!(error, Error::Table(_)), "{error}");
+    });
+}
+
+#[test]
+fn journalled_run_has_one_entry_with_its_latest_cost() {
+    in_own_process("journalled_run_has_one_entry_with_its_latest_cost", || {
+        fs::write("t.csv", table(0..100)).unwrap();
+        fs::write("u.csv", table(200..300)).unwrap();
+        let records = look_up("t.csv", None, false).0.unwrap().unwrap();
+        let id = Uuid::from_u128(7);
+        assert_eq!(records.run(id).unwrap(), None);
+        for states in [vec!["a"], vec!["a", "b"]] {
+            let states = states.into_iter().map(str::to_owned).collect();
+            let journal = RunJournal { id, states };
+            let out = Path::new("out.csv");
+            records.remember_run(out, journal, cost()).unwrap();
+        }
+        let known = records.run(id).unwrap().unwrap();
+        assert_eq!(known.journal.states, ["a", "b"]);
+        assert!(known.has_these_records);
+        let others = look_up("u.csv", None, false).0.unwrap().unwrap();
+        assert!(!others.run(id).unwrap().unwrap().has_these_records);
+        // The run itself is no earlier use, and other runs see its cost once.
+        assert_eq!(look_up("t.csv", Some(id), false).1, "");
+        let (_, remarks) = look_up("t.csv", None, true);
+        assert_eq!(remarks.matches("into out.csv").count(), 1, "{remarks}");
+    });
+}
+
+#[test]
+fn unwritable_history_refuses_the_releases_of_a_run() {
+    in_own_process("unwritable_history_refuses_the_releases_of_a_run", || {
+        fs::write("t.csv", table(0..100)).unwrap();
+        let records = look_up("t.csv", None, false).0.unwrap().unwrap();
+        let journal = RunJournal {
+            id: Uuid::from_u128(7),
+            states: Vec::new(),
+        };
+        let memory = env::var("FHAIM_MEMORY_DIR").unwrap();
+        fs::remove_dir_all(&memory).unwrap();
+        fs::write(&memory, "").unwrap();
+        let refused = records.remember_run(Path::new("out.csv"), journal, cost());
+        assert!(refused.is_err());
     });
 }

@@ -30,7 +30,7 @@ use crate::{
     budget::{least, too_small},
     error::Error,
     input,
-    output::{self, StagedFile, commit_all},
+    output::{self, Existing, StagedFile, commit_all},
     randomness::{InsecureTestSeed, Purpose, generator},
     size,
 };
@@ -114,11 +114,11 @@ pub fn run(
     let outputs: Vec<&Path> = outputs.chain(arguments.ledger.as_deref()).collect();
     output::check_distinct(&inputs, &outputs)?;
     check_apart(&arguments.parts, &outputs)?;
-    let mut out = StagedFile::create(&arguments.out)?;
+    let mut out = StagedFile::create(&arguments.out, Existing::Replace)?;
     let mut ledger = arguments
         .ledger
         .as_deref()
-        .map(StagedFile::create)
+        .map(|path| StagedFile::create(path, Existing::Replace))
         .transpose()?;
     let tables = files
         .iter()
@@ -351,7 +351,7 @@ fn remember(known: Option<&KnownRecords>, arguments: &FederateArguments, ledgers
         let out = arguments.out.display().to_string();
         let spent = ledgers.iter().map(PartyLedger::spent);
         let costs = spent.map(|spent| (spent > Rho::ZERO).then(|| UseCost::zcdp(PROGRAM, spent)));
-        records.remember_each(&Use::Run { out }, costs);
+        records.remember_each(&Use::Run { out, journal: None }, costs);
     }
 }
 

@@ -10,7 +10,7 @@ use super::args::SplitArguments;
 use crate::{
     error::Error,
     input,
-    output::{self, StagedFile, rename_all},
+    output::{self, Existing, StagedFile, rename_all},
     randomness::{InsecureTestSeed, Purpose, generator},
 };
 
@@ -110,7 +110,10 @@ fn write(
         let bytes = writer
             .into_inner()
             .map_err(|error| unwritten(error.into_error().into()))?;
-        let mut file = StagedFile::create(&out.join(format!("part-{party:0width$}.csv")))?;
+        let mut file = StagedFile::create(
+            &out.join(format!("part-{party:0width$}.csv")),
+            Existing::Replace,
+        )?;
         file.write_bytes(&bytes)?;
         // There can be more parties than files that a process may keep open.
         files.push(file.finish()?);

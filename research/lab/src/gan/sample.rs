@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fhaim_domain::{WriteOptions, counted, write_csv};
-use fhaim_files::{StagedFile, check_distinct, shown_path};
+use fhaim_files::{Existing, StagedFile, check_distinct, shown_path};
 use fhaim_gan::Shape;
 use fhaim_mix::idx::write_images;
 
@@ -16,7 +16,7 @@ pub fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     let inputs = [Some(&arguments.model), arguments.schema.as_ref()];
     let inputs: Vec<&Path> = inputs.into_iter().flatten().map(PathBuf::as_path).collect();
     check_distinct(&inputs, &[&arguments.out])?;
-    let mut file = StagedFile::create(&arguments.out)?;
+    let mut file = StagedFile::create(&arguments.out, Existing::Replace)?;
     let model = data::model(&arguments.model)?;
     data::check_drawn("--records", arguments.records, model.shape())?;
     let mut rng = fhaim_dp::generator().map_err(|_| Failure::NoRandomness)?;

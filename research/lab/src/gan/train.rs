@@ -6,7 +6,7 @@ use fhaim_domain::counted;
 use fhaim_files::data::Data;
 use fhaim_files::memory::{self, RecordSource, Use, UseCost};
 use fhaim_files::progress::Progress;
-use fhaim_files::{StagedFile, check_apart, check_distinct, part_files, shown_path};
+use fhaim_files::{Existing, StagedFile, check_apart, check_distinct, part_files, shown_path};
 use fhaim_gan::{Examples, Model};
 
 use crate::gan::args::TrainArguments;
@@ -26,7 +26,7 @@ pub fn run(arguments: &TrainArguments, progress: &Progress) -> Result<(), Failur
     if let Some(parts) = &arguments.parts {
         check_apart(parts, &[&arguments.out])?;
     }
-    let mut file = StagedFile::create(&arguments.out)?;
+    let mut file = StagedFile::create(&arguments.out, Existing::Replace)?;
     let parties = origin.parties(arguments, &mut rng)?;
     let budget = arguments.epsilon.map(|epsilon| (epsilon, arguments.delta));
     let kept = keep(arguments.method, &parties, &arguments.network, budget)?;
@@ -50,7 +50,7 @@ pub fn run(arguments: &TrainArguments, progress: &Progress) -> Result<(), Failur
     if let Some((records, costs)) = known.zip(costs).filter(|_| has_told) {
         let out = arguments.out.display().to_string();
         let costs = costs.into_iter().map(|(_, cost)| Some(cost));
-        records.remember_each(&Use::Run { out }, costs);
+        records.remember_each(&Use::Run { out, journal: None }, costs);
     }
     let model = trained?;
     file.write_bytes(&model.to_bytes())?;

@@ -11,7 +11,7 @@ use super::{Origin, args::MixArguments};
 use crate::{
     error::Error,
     input::{self, Data},
-    output::{StagedFile, check_distinct, commit_all},
+    output::{Existing, StagedFile, check_distinct, commit_all},
 };
 
 /// The result files that are being written.
@@ -31,9 +31,9 @@ impl Files {
         let outputs: Vec<&Path> = outputs.chain(arguments.out_labels.as_deref()).collect();
         check_distinct(&inputs, &outputs)?;
         Ok(Self {
-            out: StagedFile::create(&arguments.out)?,
+            out: StagedFile::create(&arguments.out, Existing::Replace)?,
             labels: (arguments.out_labels.as_deref())
-                .map(StagedFile::create)
+                .map(|path| StagedFile::create(path, Existing::Replace))
                 .transpose()?,
         })
     }

@@ -50,14 +50,14 @@ fn attacks_recognise_members_of_a_model_without_privacy_only() {
             "--schema",
             "t.schema.json",
             "--model",
-            "m",
+            "s.model",
             "--ledger",
-            "l.json",
+            "s.releases.json",
             "--json",
         ];
         let report = fhaim(
             folder.path(),
-            &[&files[..], &more, &["--out", "r.html"]].concat(),
+            &[&files[..], &more, &["--out", "r.html", "--force"]].concat(),
         );
         assert!(report.status.success(), "{}", stderr(&report));
         let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
@@ -80,21 +80,13 @@ fn attacks_recognise_members_of_a_model_without_privacy_only() {
             "--out",
             "s.csv",
         ];
-        let more = [
-            "--model-out",
-            "m",
-            "--ledger",
-            "l.json",
-            "--yes",
-            "--epsilon",
-            epsilon,
-        ];
+        let more = ["--force", "--yes", "--epsilon", epsilon];
         let run = fhaim(folder.path(), &[&files[..], &more].concat());
         assert!(run.status.success(), "{}", stderr(&run));
         let files = [
             "attack",
             "--model",
-            "m",
+            "s.model",
             "--schema",
             "t.schema.json",
             "--members",
@@ -171,7 +163,7 @@ fn attacks_recognise_members_of_a_model_without_privacy_only() {
     ] {
         let wrong = lab(
             folder.path(),
-            &[&files[..], &["--model", "m", flag, value]].concat(),
+            &[&files[..], &["--model", "s.model", flag, value]].concat(),
         );
         assert_eq!(wrong.status.code(), Some(2), "{flag}: {}", stderr(&wrong));
         assert!(stderr(&wrong).contains(says), "{says}: {}", stderr(&wrong));

@@ -3,7 +3,7 @@
 use crate::{SCHEMA, fhaim, folder, lab, stderr, table};
 
 const LOCAL: &str =
-    "local --data t.csv --schema t.schema.json --epsilon 1 --out s.csv --quiet --yes";
+    "local --data t.csv --schema t.schema.json --epsilon 1 --out s.csv --quiet --yes --force";
 
 /// For a table of 200 records, half of each class.
 const MIX: &str =

@@ -51,9 +51,9 @@ fn gan() {
 
 #[test]
 fn attack() {
-    let local = "local --data t.csv --schema t.schema.json --epsilon 1 --out s.csv --model-out m";
+    let local = "local --data t.csv --schema t.schema.json --epsilon 1 --out s.csv";
     let attack =
-        "attack --model m --schema t.schema.json --members t.csv --others s.csv --drawn 100";
+        "attack --model s.model --schema t.schema.json --members t.csv --others s.csv --drawn 100";
     let said = last_output(&[local, attack]);
     assert!(said.contains("monte carlo"), "{said}");
 }

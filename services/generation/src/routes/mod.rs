@@ -353,7 +353,7 @@ async fn show_model(
     Ok(axum::Json(results::view(&state, owner, job).await?))
 }
 
-/// Downloads the model of a finished job in the format of `fhaim run --model-out`.
+/// Downloads the model of a finished job in the format that `fhaim run` writes.
 ///
 /// `fhaim sample` draws tables from the file, and `fhaim-lab attack` runs membership attacks against
 /// it. The model depends only on released values, as synthetic tables do.

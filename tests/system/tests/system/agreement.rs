@@ -24,13 +24,19 @@ fn run(command: &str, data: &Path, schema: &Path, mechanism: &str, more: &[&str]
     let (data, schema) = (data.to_str().unwrap(), schema.to_str().unwrap());
     let inputs = ["--data", data, "--schema", schema, "--seed", "5"];
     let how = ["--mechanism", mechanism, "--quiet"];
-    let outputs = ["--out", "out.csv", "--ledger", "ledger.json"];
+    let outputs = ["--out", "out.csv"];
     let arguments = [&[command], &inputs[..], &how, more, &outputs].concat();
     let output = command::run(PROGRAM, folder.path(), &arguments);
     assert!(output.status.success(), "{command}: {}", stderr(&output));
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    let mut ledger: Value = serde_json::from_str(&read("out.releases.json")).unwrap();
+    let fields = ledger.as_object_mut().unwrap();
+    // All else must agree.
+    for own in ["run", "command"] {
+        fields.remove(own).unwrap();
+    }
     Run {
-        ledger: serde_json::from_str(&read("ledger.json")).unwrap(),
+        ledger,
         synthetic: read("out.csv"),
     }
 }
@@ -114,6 +120,33 @@ fn streamed_table_releases_the_same_as_in_memory() {
             "{command}, {more:?}"
         );
         assert!(!released(&streamed.ledger).is_empty());
+    }
+}
+
+/// A known seed gives the noise of the first releases again, which must not be added to other releases. The size of
+/// each file is limited, so that a later batch cannot be written.
+#[cfg(unix)]
+#[test]
+fn interrupted_run_with_a_seed_does_not_continue() {
+    for command in ["local", "run"] {
+        let folder = TempDir::new().unwrap();
+        tables::write_small(folder.path(), 50);
+        let line = format!(
+            "{command} --data t.csv --schema t.schema.json --epsilon 10 --out out.csv --seed 5 --quiet"
+        );
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let is_partial = |kilobytes: &u32| {
+            let limit = format!("trap '' XFSZ; ulimit -f {kilobytes}; exec \"$0\" \"$@\"");
+            let limited = [&["-c", &limit, PROGRAM], &arguments[..]].concat();
+            command::run("bash", folder.path(), &limited);
+            let text = fs::read_to_string(folder.path().join("out.releases.json"));
+            text.is_ok_and(|text| text.contains("\"values\""))
+        };
+        assert!((0..100).find(is_partial).is_some());
+        let output = command::run(PROGRAM, folder.path(), &arguments);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        let told = stderr(&output);
+        assert!(told.contains("a run with --seed cannot continue"), "{told}");
     }
 }
 

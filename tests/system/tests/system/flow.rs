@@ -57,12 +57,9 @@ fn whole(services: &Services) {
         "--epsilon",
         "1",
     ];
-    let files = [
-        "--out", "own.csv", "--ledger", "own.json", "--seed", "5", "--yes",
-    ];
-    let model = ["--model-out", "own.model"];
-    services.run("ana", &[&["run"], &data[..], &files[..], &model].concat());
-    let own = read_json(&services.folder.path().join("own.json"));
+    let files = ["--out", "own.csv", "--seed", "5", "--yes"];
+    services.run("ana", &[&["run"], &data[..], &files[..]].concat());
+    let own = read_json(&services.folder.path().join("own.releases.json"));
     let served = get(services, "ana", &job);
     assert_eq!(
         answers(&served, "values"),

@@ -189,9 +189,7 @@ fn check_releases(services: &Services, setting: Division, id: &str, job: &str) {
         "1",
     ];
     let seed = SEED.to_string();
-    let files = [
-        "--out", "own.csv", "--ledger", "own.json", "--seed", &seed, "--yes",
-    ];
+    let files = ["--out", "own.csv", "--seed", &seed, "--yes"];
     let together = [
         &["local", "--holders", "3"],
         &data[..],
@@ -199,7 +197,7 @@ fn check_releases(services: &Services, setting: Division, id: &str, job: &str) {
         setting.flags()[0],
     ];
     services.run("ana", &together.concat());
-    let own = read_json(&services.folder.path().join("own.json"));
+    let own = read_json(&services.folder.path().join("own.releases.json"));
     for holder in HOLDERS {
         let served: Value = services.json(holder, &["job", "releases", job]);
         assert_eq!(values(&served), values(&own["releases"]), "{holder}");

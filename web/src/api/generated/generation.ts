@@ -403,7 +403,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Downloads the model of a finished job in the format of `fhaim run --model-out`.
+         * Downloads the model of a finished job in the format that `fhaim run` writes.
          * @description `fhaim sample` draws tables from the file, and `fhaim-lab attack` runs membership attacks against
          *     it. The model depends only on released values, as synthetic tables do.
          */

@@ -26,7 +26,7 @@ use super::rows::Rows;
 use crate::{
     args::megabytes,
     error::Error,
-    output::{StagedFile, print},
+    output::{Existing, StagedFile, print},
     size,
 };
 
@@ -110,7 +110,8 @@ struct Figures {
 
 /// Runs the command: all tables, from the shortest to the longest for each width.
 pub fn run(arguments: &ScaleArguments, progress: &Progress) -> Result<(), Error> {
-    let picture = arguments.picture.as_deref().map(StagedFile::create);
+    let picture = arguments.picture.as_deref();
+    let picture = picture.map(|path| StagedFile::create(path, Existing::Replace));
     let picture = picture.transpose()?;
     let mut bench = Bench {
         arguments,
