@@ -30,6 +30,7 @@ mod align;
 mod alone;
 mod args;
 mod bench;
+mod card;
 mod counting;
 mod demo;
 mod division;

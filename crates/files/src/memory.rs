@@ -39,6 +39,7 @@ use self::{
 };
 pub use self::{
     cost::{Unit, UseCost},
+    total::KnownSpending,
     watch::RecordWatch,
 };
 use crate::{

@@ -19,9 +19,9 @@ Examples:
   fhaim run --data patients.csv --schema patients.schema.json --epsilon 1 --delta 1e-6 \\
       --out synthetic.csv --report report.html
 
-Next to synthetic.csv, the run writes synthetic.releases.json (every release and its cost) and synthetic.model. If
-the table goes to a pipe or to standard output, they are named fhaim.releases.json and fhaim.model. An interrupted
-run continues if the same command runs again, and no release is paid for twice.";
+Next to synthetic.csv, the run writes synthetic.releases.json (every release and its cost), synthetic.model, and the
+data card, synthetic.card.html and synthetic.card.json, which has public facts only. If the table goes to a pipe or to
+standard output, their names begin with fhaim. An interrupted run continues if the same command runs again, and no release is paid for twice.";
 
 /// Examples in the command's help.
 pub const LOCAL_EXAMPLES: &str = "\
@@ -30,9 +30,9 @@ Examples:
   fhaim local --data patients.csv --schema patients.schema.json --epsilon 10 --delta 1e-6 \\
       --mechanism aim --out synthetic.csv --json
 
-Next to synthetic.csv, the run writes synthetic.releases.json (every release and its cost) and synthetic.model. If
-the table goes to a pipe or to standard output, they are named fhaim.releases.json and fhaim.model. An interrupted
-run continues if the same command runs again, and no release is paid for twice.";
+Next to synthetic.csv, the run writes synthetic.releases.json (every release and its cost), synthetic.model, and the
+data card, synthetic.card.html and synthetic.card.json, which has public facts only. If the table goes to a pipe or to
+standard output, their names begin with fhaim. An interrupted run continues if the same command runs again, and no release is paid for twice.";
 
 /// Flags of `local` and `run`.
 #[derive(Debug, Args)]

@@ -117,6 +117,11 @@ impl Journal {
         Ok(journal)
     }
 
+    /// The records that the run uses, if the history could be read.
+    pub fn known(&self) -> Option<&KnownRecords> {
+        self.known.as_ref()
+    }
+
     /// Returns the path of the releases file, if there is one.
     pub fn path(&self) -> Option<&Path> {
         let place = self.place.as_ref();

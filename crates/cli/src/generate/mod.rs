@@ -7,6 +7,7 @@ mod releases_file;
 
 use std::{cell::Cell, fs, num::NonZeroUsize, sync::Arc, time::Instant};
 
+use fhaim_card::CardSetting;
 use fhaim_domain::{
     Dialect, Domain, RawColumn, ReadOptions, Schema, WriteOptions, counted, read_csv,
 };
@@ -35,6 +36,7 @@ pub use self::{
 };
 use crate::{
     alone::alone,
+    card::{self, CardForm, CardOfRun},
     drawing,
     encrypted::{self, Costs, Dataset, Setup},
     error::Error,
@@ -377,12 +379,12 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Draws the synthetic table from the model, and writes it and the report.
+    /// Draws the synthetic table from the model, and writes it, its cards and the report.
     fn finish(
         &self,
         mut outputs: Outputs,
         made: &GeneratedTable,
-        command: Command,
+        (command, known): (Command, Option<&KnownRecords>),
         progress: &Progress,
     ) -> Result<Summary, Error> {
         let records = self.arguments.records;
@@ -404,6 +406,7 @@ impl<'a> Request<'a> {
                 progress,
             )?;
         }
+        self.write_cards(outputs.cards, command, made, known, records)?;
         if let Some(file) = outputs.report {
             let text = match text {
                 Some(text) => text,
@@ -412,6 +415,40 @@ impl<'a> Request<'a> {
             self.report(file, &text, &mut summary, &mut rng, progress)?;
         }
         Ok(summary)
+    }
+
+    /// Writes the data cards of a written table of `records` records.
+    fn write_cards(
+        &self,
+        files: Vec<(CardForm, StagedFile)>,
+        command: Command,
+        made: &GeneratedTable,
+        known: Option<&KnownRecords>,
+        records: usize,
+    ) -> Result<(), Error> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let releases = made.releases.iter();
+        let releases =
+            releases.map(|release| (&release.request.statistic, release.request.variance_units));
+        let card = CardOfRun {
+            terms: &self.terms,
+            is_bound_public: self.arguments.record_bound.is_some(),
+            setting: match command {
+                Command::Run => CardSetting::OneProgram,
+                Command::Local => CardSetting::InTheClear,
+            },
+            releases: releases.collect(),
+            records: known,
+            table: &self.arguments.out,
+            delimiter: self.delimiter,
+            synthetic_records: records as u64,
+            model: &OutputPaths::of(self.arguments).model,
+        };
+        let card = card.card()?;
+        let mut files = files.into_iter();
+        files.try_for_each(|(form, file)| card::write(file, &card, form))
     }
 
     /// Draws the synthetic table and writes it to `file`, and also to `text`, if given.
@@ -555,7 +592,8 @@ pub fn generate(
     let request = Request::read(arguments, schema, seed)?;
     let mut journal = Journal::with_file(request.form(command), request.job.rho, paths, beginning)?;
     let made = request.make(command, &mut journal, outputs.model.take(), progress);
-    let summary = made.and_then(|made| request.finish(outputs, &made, command, progress));
+    let summary =
+        made.and_then(|made| request.finish(outputs, &made, (command, journal.known()), progress));
     if let Err(error) = &summary
         && error.may_pass()
     {

@@ -6,6 +6,7 @@ use fhaim_files::{is_regular_output, remove_output};
 
 use super::{args::GenerateArguments, releases_file::Beginning};
 use crate::{
+    card::CardForm,
     error::Error,
     output::{self, StagedFile},
 };
@@ -22,6 +23,8 @@ pub struct OutputPaths {
     pub releases: PathBuf,
     /// The model.
     pub model: PathBuf,
+    /// The data card as a page and as Croissant metadata.
+    pub cards: [(CardForm, PathBuf); 2],
     /// The report, if it is wanted.
     pub report: Option<PathBuf>,
 }
@@ -33,6 +36,8 @@ pub struct Outputs {
     pub table: Option<StagedFile>,
     /// The model.
     pub model: Option<StagedFile>,
+    /// The data cards.
+    pub cards: Vec<(CardForm, StagedFile)>,
     /// The report.
     pub report: Option<StagedFile>,
 }
@@ -48,6 +53,10 @@ impl OutputPaths {
         Self {
             releases: named.with_extension("releases.json"),
             model: named.with_extension("model"),
+            cards: [
+                (CardForm::Html, named.with_extension("card.html")),
+                (CardForm::Json, named.with_extension("card.json")),
+            ],
             table,
             report: arguments.report.clone(),
         }
@@ -55,7 +64,8 @@ impl OutputPaths {
 
     /// Returns the files that are made from the releases, in the order in which they are written.
     fn results(&self) -> impl Iterator<Item = &Path> {
-        let always = [&self.model, &self.table].into_iter();
+        let cards = self.cards.iter().map(|(_, path)| path);
+        let always = [&self.model, &self.table].into_iter().chain(cards);
         always.chain(&self.report).map(PathBuf::as_path)
     }
 
@@ -95,7 +105,12 @@ impl Outputs {
             true => Ok(None),
             false => StagedFile::create(path, existing).map(Some),
         };
+        let mut cards = Vec::new();
+        for (form, path) in &paths.cards {
+            cards.extend(start(path)?.map(|file| (*form, file)));
+        }
         Ok(Self {
+            cards,
             table: start(&paths.table)?,
             model: start(&paths.model)?,
             report: match &paths.report {
@@ -123,6 +138,14 @@ mod tests {
             let paths = OutputPaths::of(&crate::generate::args::tests::arguments(out));
             assert_eq!(paths.releases, Path::new(releases));
             assert_eq!(paths.model, Path::new(model));
+            assert_eq!(
+                paths.cards[0].1,
+                Path::new(model).with_extension("card.html")
+            );
+            assert_eq!(
+                paths.cards[1].1,
+                Path::new(model).with_extension("card.json")
+            );
         }
     }
 }

@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::{
     args::{JobArguments, JobCommand, JobRunArguments},
+    card::{self, CardFile},
     forecast::Forecast,
     holders, link, login, verify,
 };
@@ -284,6 +285,11 @@ Examples:
   fhaim download 0198c0de-0000-7000-8000-000000000001 --out big.parquet --format parquet \\
       --rows 1000000 --where race=Asian --draw-seed 7
   fhaim download 0198c0de-0000-7000-8000-000000000001 --model patients.model
+  fhaim download 0198c0de-0000-7000-8000-000000000001 --out synthetic.csv \\
+      --card synthetic.card.html --card synthetic.card.json
+
+A card has public facts only: columns, guarantee, spending, noise, and whom to trust. With --out, it also
+names the downloaded file and its digest. The card of a link has no noise, spending or parties.
 
 The model is made only from the releases, so it is as private as the synthetic tables. `fhaim sample`
 draws more records from it. A link does not give access to the model.";
@@ -298,11 +304,14 @@ pub struct DownloadArguments {
     #[arg(long, value_name = "FILE", conflicts_with = "job")]
     pub link_file: Option<PathBuf>,
     /// Output file for the synthetic table
-    #[arg(long, value_name = "FILE", required_unless_present = "model")]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["model", "card"])]
     pub out: Option<PathBuf>,
     /// Output file for the model
     #[arg(long, value_name = "FILE", conflicts_with = "link_file")]
     pub model: Option<PathBuf>,
+    /// Output file for the data card, which may be published: .html or .json (may be repeated)
+    #[arg(long, value_name = "FILE", value_parser = CardFile::parse)]
+    pub card: Vec<CardFile>,
     #[command(flatten)]
     pub overwriting: OverwriteArguments,
     /// Format of the synthetic table: csv or parquet
@@ -329,12 +338,9 @@ fn table_format(text: &str) -> Result<TableFormat, String> {
 
 /// Runs `fhaim download`.
 pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Result<(), Error> {
-    let outputs = [&arguments.out, &arguments.model];
-    let outputs: Vec<&Path> = outputs
-        .into_iter()
-        .flatten()
-        .map(PathBuf::as_path)
-        .collect();
+    let cards = arguments.card.iter().map(|card| &card.path);
+    let outputs = arguments.out.iter().chain(&arguments.model).chain(cards);
+    let outputs: Vec<&Path> = outputs.map(PathBuf::as_path).collect();
     output::check_distinct(&[], &outputs)?;
     let existing = arguments.overwriting.existing();
     let create = |path: &Option<PathBuf>| {
@@ -343,6 +349,11 @@ pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Res
             .transpose()
     };
     let (table, model) = (create(&arguments.out)?, create(&arguments.model)?);
+    let cards = arguments
+        .card
+        .iter()
+        .map(|card| StagedFile::create(&card.path, existing));
+    let cards = cards.collect::<Result<Vec<StagedFile>, _>>()?;
     let client = login::client()?;
     if let (Some(path), Some(mut staged)) = (&arguments.out, table) {
         let phase = progress.uncounted("download");
@@ -358,7 +369,29 @@ pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Res
         phase.finish();
         end(staged, path, bytes)?;
     }
-    Ok(())
+    write_cards(&client, arguments, cards).await
+}
+
+/// Writes the cards of the downloaded table, or of the result.
+async fn write_cards(
+    client: &Client,
+    arguments: &DownloadArguments,
+    files: Vec<StagedFile>,
+) -> Result<(), Error> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let is_csv = arguments.format == TableFormat::Csv;
+    let table = arguments.out.as_deref();
+    let table = table.map(|path| card::downloaded(path, is_csv, arguments.rows));
+    let table = table.transpose()?.flatten();
+    let card = match (&arguments.link_file, arguments.job) {
+        (Some(path), _) => card::of_link(client, &link::read(path)?, table).await?,
+        (None, Some(job)) => card::of_job(client, job, table).await?,
+        (None, None) => return Err(no_result()),
+    };
+    let mut files = arguments.card.iter().zip(files);
+    files.try_for_each(|(named, file)| named.write(file, &card))
 }
 
 fn end(staged: StagedFile, path: &Path, bytes: u64) -> Result<(), Error> {
@@ -387,6 +420,10 @@ async fn download_table(
             Ok(client.download_linked(&link, &draw, file).await?)
         }
         (None, Some(job)) => Ok(client.download(job, &draw, file).await?),
-        (None, None) => Err(Error::Usage("name a job or use --link-file".to_owned())),
+        (None, None) => Err(no_result()),
     }
+}
+
+fn no_result() -> Error {
+    Error::Usage("name a job or use --link-file".to_owned())
 }

@@ -2,6 +2,7 @@
 
 pub mod account;
 pub mod args;
+mod card;
 pub mod dataset;
 mod forecast;
 mod holders;

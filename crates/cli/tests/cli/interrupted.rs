@@ -67,7 +67,13 @@ fn check_finished(folder: &Path, before: Option<&Value>) {
     }
     let spent = after["spent"].as_str().unwrap().to_owned();
     assert_eq!(history(folder), [("out.csv".to_owned(), spent)]);
-    for name in ["out.csv", "out.model", "out.releases.json"] {
+    for name in [
+        "out.csv",
+        "out.model",
+        "out.releases.json",
+        "out.card.html",
+        "out.card.json",
+    ] {
         assert!(folder.join(name).is_file(), "{name}");
     }
 }
@@ -124,7 +130,13 @@ fn kill_when(folder: &Path, arguments: &[&str], is_time: impl Fn() -> bool) {
 #[test]
 fn run_that_is_killed_at_any_output_continues_without_paying_twice() {
     for command in ["local", "run"] {
-        for name in ["out.releases.json", "out.model", "out.csv", "r.html"] {
+        for name in [
+            "out.releases.json",
+            "out.model",
+            "out.csv",
+            "out.card.json",
+            "r.html",
+        ] {
             let folder = folder(wide(400, 0), WIDE);
             let arguments = first_use(command, &["--epsilon", "4", "--report", "r.html"]);
             let path = folder.path().join(name);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 mod align;
+mod cards;
 mod constraints;
 mod draft;
 mod estimates;

@@ -23,6 +23,8 @@ fn local_and_run_write_a_table_that_matches_the_schema() {
         assert_eq!(
             names,
             [
+                "out.card.html",
+                "out.card.json",
                 "out.csv",
                 "out.model",
                 "out.releases.json",
@@ -246,6 +248,8 @@ fn dash_as_output_writes_only_the_table_to_standard_output() {
     assert_eq!(
         names(folder.path()),
         [
+            "fhaim.card.html",
+            "fhaim.card.json",
             "fhaim.model",
             "fhaim.releases.json",
             "t.csv",

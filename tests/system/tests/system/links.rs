@@ -39,6 +39,18 @@ fn result_link_works_until_it_is_revoked() {
     services.run("ana", &[&["download", job], &draw[..]].concat());
     let read = |name: &str| fs::read(services.folder.path().join(name)).unwrap();
     assert_eq!(read("bens.csv"), read("anas.csv"));
+    services.run(
+        "ben",
+        &[
+            "download",
+            "--link-file",
+            "link.txt",
+            "--card",
+            "bens.card.html",
+        ],
+    );
+    let page = String::from_utf8(read("bens.card.html")).unwrap();
+    assert!(page.contains("ask the holder for its card"), "{page}");
     for closed in [
         &["job", "show", job][..],
         &["job", "releases", job],

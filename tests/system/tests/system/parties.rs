@@ -209,6 +209,14 @@ fn check_releases(services: &Services, setting: Division, id: &str, job: &str) {
         let made = fs::read_to_string(services.folder.path().join("made.csv")).unwrap();
         assert_eq!(made.lines().next(), Some("x,c,y"));
     }
+    services.run(HOLDERS[0], &["download", job, "--card", "made.card.json"]);
+    let card = read_json(&services.folder.path().join("made.card.json"));
+    assert_eq!(card["fhaim:parties"]["fhaim:holders"], HOLDERS.len());
+    assert_eq!(
+        card["fhaim:privacy"]["fhaim:spentOnTheseRecords"]["fhaim:uses"],
+        1
+    );
+    assert!(card["variableMeasured"][0]["fhaim:noise"].is_number());
 }
 
 /// Checks that the services refuse bytes that are not a ciphertext, an object for another holder's part, and an invalid
