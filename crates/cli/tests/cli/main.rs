@@ -5,7 +5,9 @@
 mod align;
 mod constraints;
 mod draft;
+mod errors;
 mod estimates;
+mod formats;
 mod help;
 mod holders;
 mod hospital;
