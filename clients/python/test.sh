@@ -33,7 +33,7 @@ cd "$folder"
 
 # The loop below reads the file, perhaps before the program has opened it.
 : >"$folder/out"
-"$FHAIM_BIN" up --data "$folder/data" --listen 127.0.0.1:0 --witness >"$folder/out" 2>"$folder/log" &
+"$FHAIM_BIN" up --data-dir "$folder/data" --listen 127.0.0.1:0 --witness >"$folder/out" 2>"$folder/log" &
 server=$!
 address=
 for _ in $(seq 100); do

@@ -42,7 +42,7 @@ class Services:
         self.program, self.folder = program, folder
         self.environment = {**os.environ, "FHAIM_CONFIG_DIR": str(folder / "config"), "NO_COLOR": "1"}
         log = open(folder / "up.log", "w")
-        command = [program, "up", "--witness", "--keys", "3", "--data", str(folder / "data"), "--listen", "127.0.0.1:0"]
+        command = [program, "up", "--witness", "--keys", "3", "--data-dir", str(folder / "data"), "--listen", "127.0.0.1:0"]
         self.process = subprocess.Popen(command, stdout=log, stderr=log, env=self.environment)
         address = self.wait_for(r"http://[\d.]+:\d+")
         password = (folder / "data/first-account").read_text().splitlines()[-1]

@@ -41,7 +41,7 @@ export class Server {
   /** Starts the program, on its earlier port if it ran before. */
   async start() {
     const listen = this.address ? new URL(this.address).host : "127.0.0.1:0";
-    this.process = spawn(program, ["up", "--data", join(this.folder, "data"), "--listen", listen,
+    this.process = spawn(program, ["up", "--data-dir", join(this.folder, "data"), "--listen", listen,
       "--web", join(here, "dist"), "--lease-seconds", "3", ...this.more]);
     this.process.stderr.on("data", (text) => (this.log += text));
     this.exited = new Promise((resolve) => this.process.on("exit", resolve));

@@ -19,7 +19,7 @@ let address;
 before(async () => {
   const program = process.env.FHAIM_BIN;
   assert.ok(program, "set FHAIM_BIN to the path of fhaim");
-  server = spawn(program, ["up", "--data", folder, "--listen", "127.0.0.1:0", "--witness"], { stdio: ["ignore", "pipe", "inherit"] });
+  server = spawn(program, ["up", "--data-dir", folder, "--listen", "127.0.0.1:0", "--witness"], { stdio: ["ignore", "pipe", "inherit"] });
   let said = "";
   for await (const text of server.stdout) {
     said += text;

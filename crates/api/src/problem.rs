@@ -71,6 +71,13 @@ impl ProblemKind {
         }
     }
 
+    /// Returns the name of the kind in a problem document.
+    pub fn name(self) -> String {
+        let name = serde_json::to_value(self).ok();
+        let name = name.as_ref().and_then(|name| name.as_str());
+        name.unwrap_or("internal").to_owned()
+    }
+
     /// Returns the title, which is the same for every problem of the kind.
     pub fn title(self) -> &'static str {
         match self {
@@ -124,10 +131,8 @@ pub struct Problem {
 impl Problem {
     /// Creates a problem of a kind, without details.
     pub fn new(kind: ProblemKind) -> Self {
-        let name = serde_json::to_value(kind).ok();
-        let name = name.as_ref().and_then(|v| v.as_str()).unwrap_or("internal");
         Self {
-            r#type: format!("urn:fhaim:problem:{name}"),
+            r#type: format!("urn:fhaim:problem:{}", kind.name()),
             kind,
             title: kind.title().to_owned(),
             status: kind.status(),
@@ -145,12 +150,10 @@ impl Problem {
     }
 }
 
+/// The description of the problem or, without one, its title.
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.detail {
-            Some(detail) => write!(f, "{}: {detail}", self.title),
-            None => f.write_str(&self.title),
-        }
+        f.write_str(self.detail.as_ref().unwrap_or(&self.title))
     }
 }
 

@@ -30,8 +30,8 @@ use crate::{
 
 pub const ALIGN_EXAMPLES: &str = "\
 Examples:
-  fhaim align --data ana.csv --on id --me 1 --of 2 --session trial-7 --messages shared --out ana-rows.csv
-  fhaim align --data ben.csv --on name,born --me 2 --of 3 --session trial-7 --messages shared --out b.csv
+  fhaim align --data ana.csv --on id --me 1 --holders 2 --session trial-7 --messages shared --out ana-rows.csv
+  fhaim align --data ben.csv --on name,born --me 2 --holders 3 --session trial-7 --messages shared --out b.csv
 
 All holders run the command at the same time, each on its own machine. They exchange messages as files in
 a shared folder, or copy the files to each other. Nobody else may see the messages. All holders use the
@@ -42,7 +42,7 @@ case and repeated spaces.";
 #[derive(Debug, Args)]
 pub struct AlignArguments {
     /// Table of this holder
-    #[arg(long, value_name = "CSV")]
+    #[arg(long, value_name = "TABLE")]
     pub data: PathBuf,
     /// Columns that identify a row, separated by commas, in the same order for all holders
     #[arg(long, value_name = "NAMES", value_delimiter = ',', required = true)]
@@ -52,23 +52,23 @@ pub struct AlignArguments {
     pub me: usize,
     /// Number of holders: 2 or 3
     #[arg(long, value_name = "K")]
-    pub of: usize,
+    pub holders: usize,
     /// Name of this alignment, the same for all holders and never used before
     #[arg(long, value_name = "NAME")]
     pub session: String,
     /// Folder for the messages between the holders
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "DIR")]
     pub messages: PathBuf,
     /// Output file for the common rows
-    #[arg(long, value_name = "CSV")]
+    #[arg(long, value_name = "TABLE")]
     pub out: PathBuf,
     #[command(flatten)]
     pub overwriting: OverwriteArguments,
     /// Minutes to wait for the other holders
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=MAX_WAIT))]
+    #[arg(long, value_name = "MINUTES", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=MAX_WAIT))]
     pub wait: u64,
     /// Do not ask for confirmation
-    #[arg(long)]
+    #[arg(long, help_heading = "Holders")]
     pub yes: bool,
     /// Text format of the table.
     #[command(flatten)]
@@ -90,7 +90,12 @@ struct Rows {
 
 /// Runs `fhaim align`.
 pub fn run(arguments: &AlignArguments, progress: &Progress) -> Result<(), Error> {
-    let AlignArguments { of, me, out, .. } = arguments;
+    let AlignArguments {
+        holders: of,
+        me,
+        out,
+        ..
+    } = arguments;
     let me = me.checked_sub(1).ok_or(AlignError::Parties)?;
     output::check_distinct(&[&arguments.data], &[out])?;
     let rows = read(arguments)?;
@@ -175,7 +180,7 @@ fn placed(arguments: &AlignArguments, error: AlignError) -> Error {
 
 /// Explains what the parties will learn, and asks for confirmation.
 fn confirmed(arguments: &AlignArguments) -> Result<(), Error> {
-    let pairs = match arguments.of {
+    let pairs = match arguments.holders {
         2 => "",
         _ => ", and how many rows each two have in common, but not which",
     };

@@ -1,4 +1,4 @@
-//! The command line: subcommands, and the grouped help page.
+//! The command line: flags of the program, and its subcommands.
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -8,6 +8,7 @@ use crate::demo::{DEMO_EXAMPLES, DemoArguments};
 use crate::evaluate::{EVALUATE_EXAMPLES, EvaluateArguments};
 use crate::flags::{VERSION, with_mechanisms};
 use crate::generate::args::{GenerateArguments, LOCAL_EXAMPLES, RUN_EXAMPLES};
+use crate::help;
 use crate::randomness::{Drawing, Randomness};
 use crate::sample::{SAMPLE_EXAMPLES, SampleArguments};
 use crate::schema::SchemaCommand;
@@ -15,21 +16,22 @@ use crate::schema::SchemaCommand;
 use crate::server::ServerCommand;
 use crate::shell::ShellCommand;
 
-const EXIT_CODES: &str = "Exit codes: 0 success, 2 invalid request (correct the arguments, schema or table), 1 any other failure.";
+const EXIT_CODES: &str =
+    "Exit codes: 0 success, 2 invalid request (arguments, schema or table), 1 any other failure.";
 
 /// Make differentially private synthetic tables from encrypted data.
 #[derive(Debug, Parser)]
 #[command(name = "fhaim", version = VERSION, max_term_width = 100, after_help = EXIT_CODES)]
 pub struct Arguments<R: Randomness> {
     /// Do not show progress
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, display_order = 900)]
     pub quiet: bool,
     /// The subcommand.
     #[command(subcommand)]
     pub command: Command<R>,
 }
 
-/// The subcommands. `fhaim --help` lists them in the order of [`GROUPS`].
+/// The subcommands. `fhaim --help` lists them by group.
 #[derive(Debug, Subcommand)]
 pub enum Command<R: Randomness> {
     /// Try fhaim: encrypt an included table, and make a synthetic table with a report
@@ -64,43 +66,7 @@ pub enum Command<R: Randomness> {
     Shell(ShellCommand),
 }
 
-/// The commands in `fhaim --help`, by group.
-const GROUPS: [(&str, &[&str]); 5] = [
-    ("Start here", &["demo", "schema", "run"]),
-    ("Make a table", &["local", "sample", "evaluate", "align"]),
-    (
-        "Work with a server",
-        &[
-            "account", "dataset", "job", "download", "link", "ledger", "verify",
-        ],
-    ),
-    ("Run a server", &["up", "serve", "admin"]),
-    ("Tools", &["bench"]),
-];
-
-/// Returns the program's command line, whose help page has the groups of [`GROUPS`].
+/// Returns the program's command line, with its help arranged by [`help::arrange`].
 pub fn command<R: Randomness>() -> clap::Command {
-    let command = Arguments::<R>::command();
-    let mut groups = String::new();
-    for (title, names) in GROUPS {
-        // A program without the feature `server` lacks some commands.
-        let found = names
-            .iter()
-            .filter_map(|name| command.find_subcommand(name));
-        let lines: String = found
-            .map(|found| {
-                let about = found
-                    .get_about()
-                    .map(ToString::to_string)
-                    .unwrap_or_default();
-                format!("  {:<9} {about}\n", found.get_name())
-            })
-            .collect();
-        if !lines.is_empty() {
-            groups.push_str(&format!("{title}:\n{lines}\n"));
-        }
-    }
-    command.help_template(format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}{{after-help}}"
-    ))
+    help::arrange(Arguments::<R>::command())
 }

@@ -25,7 +25,7 @@ The command releases nothing and spends no privacy budget.";
 #[derive(Debug, Args)]
 pub struct BenchArguments {
     /// Input table (CSV, Excel or Parquet)
-    #[arg(long, value_name = "CSV")]
+    #[arg(long, value_name = "TABLE")]
     pub data: Data,
     /// Schema of the table
     #[arg(long, value_name = "JSON")]

@@ -118,7 +118,7 @@ fn request(arguments: &DemoArguments) -> GenerateArguments {
         report: Some(folder.join(REPORT)),
         // The folder and all of its files are the demo's own.
         force: true,
-        records: None,
+        rows: None,
         record_bound: None,
         model_mb: DEFAULT_MODEL_MB,
         target_weight: 1,

@@ -100,6 +100,14 @@ pub struct Dataset<'a> {
     pub plan: &'a Plan,
 }
 
+/// What each party does and sees, for a user who watches a run.
+const PARTIES: &str = "\
+what each party sees in this run:
+  holder               the table, which it encrypts
+  computation service  only ciphertexts, on which it counts and adds noise
+  key service          only counts with noise, which it decrypts
+  generation service   only counts with noise, from which it makes the synthetic table";
+
 impl Setup {
     /// Returns the setup of a dataset with one run.
     pub fn new(plan: &Plan) -> Self {
@@ -126,7 +134,8 @@ impl Setup {
         let mut rng = system()?;
         let mut id = [0; 16];
         rng.fill_bytes(&mut id);
-        let phase = progress.uncounted("keys");
+        progress.say(PARTIES);
+        let phase = progress.uncounted("key service makes keys");
         let params = Parameters::shared(self.set)?;
         let rules = Rules::new(DatasetId(id), &plan.core);
         let mut crypto = CryptoService::new(rules, &params, &mut rng)?;
@@ -136,7 +145,7 @@ impl Setup {
         let keys_seconds = phase.finish();
 
         let total = holders::objects(held, plan, terms.contribution)? as u64;
-        let phase = progress.counted("encrypt", total, "polynomials");
+        let phase = progress.counted("holder encrypts", total, "polynomials");
         let ladders = holders::ladders(self.plan, &plan.job.holders, seed)?;
         let done = AtomicU64::new(0);
         let advance = || phase.reach(done.fetch_add(1, Ordering::Relaxed) + 1);

@@ -88,6 +88,14 @@ pub enum Error {
     /// A job failed or was cancelled.
     #[error("{0}")]
     Job(String),
+    /// Ctrl-C ended the command while it showed the progress of a job.
+    #[error(
+        "stopped watching: job {job} continues on the server. Watch it again with `fhaim job watch {job}`"
+    )]
+    Watching {
+        /// Identifier of the job.
+        job: String,
+    },
     /// Releases are wrong or cannot be checked.
     #[error("{0}")]
     Unequal(String),
@@ -100,10 +108,41 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the kind of the error, for programs. `docs/reference/errors.md` lists all kinds.
+    pub fn kind(&self) -> String {
+        let kind = match self {
+            Self::Table(error) | Self::Files(fhaim_files::Error::Table(error)) => table_kind(error),
+            Self::Read { .. } | Self::Content { .. } | Self::Write { .. } => "file",
+            Self::Usage(_) | Self::Privacy(_) => "usage",
+            Self::Files(error) => error.kind(),
+            Self::TooLarge { .. } | Self::Encryption(fhaim_he::Error::NoParameters { .. }) => {
+                "size"
+            }
+            Self::Evaluation(_) => "evaluation",
+            Self::Align(_) => "align",
+            Self::Unfitted { .. } | Self::Model(_) | Self::Mechanism(_) => "mechanism",
+            Self::Encryption(_) | Self::Protocol(_) => "protocol",
+            Self::NoRandomness => "system",
+            Self::Environment(..) => "environment",
+            Self::Job(_) => "job",
+            Self::Watching { .. } => "interrupted",
+            Self::Unequal(_) => "verification",
+            Self::Service(_) => "service",
+            #[cfg(feature = "server")]
+            Self::Remote(error) => return remote_kind(error),
+        };
+        kind.to_owned()
+    }
+
     /// Returns what the user can do, unless the error's own text says it.
     pub fn way_out(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Table(fhaim_domain::Error::Problems(problems)) => ways_out(problems),
+            Self::Read { source, .. } | Self::Files(fhaim_files::Error::Read { source, .. })
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
+                Some(Cow::Borrowed("check the path of the file"))
+            }
             _ => self.one_way_out().map(Cow::Borrowed),
         }
     }
@@ -113,7 +152,7 @@ impl Error {
             Self::Table(error) => table_way_out(error),
             Self::Mechanism(_) | Self::Protocol(_) => Refused::by(self).and_then(Refused::way_out),
             #[cfg(feature = "server")]
-            Self::Remote(fhaim_sdk::Error::SignedOut) => Some("sign in with `fhaim account login`"),
+            Self::Remote(error) => remote_way_out(error),
             _ => None,
         }
     }
@@ -154,10 +193,14 @@ impl Error {
             | Self::Encryption(_)
             | Self::Unfitted { .. }
             | Self::NoRandomness => 1,
+            Self::Watching { .. } => INTERRUPTED,
             Self::Protocol(_) => Refused::by(self).map_or(1, Refused::exit_code),
         }
     }
 }
+
+/// Exit code of a program that Ctrl-C ended: 128 and the number of the signal.
+const INTERRUPTED: u8 = 130;
 
 impl From<fhaim_draft::Error> for Error {
     fn from(error: fhaim_draft::Error) -> Self {
@@ -182,11 +225,72 @@ fn remote_exit_code(error: &fhaim_sdk::Error) -> u8 {
     use fhaim_sdk::Error as E;
     match error {
         E::Problem { problem } if problem.status < 500 => 2,
-        E::SignedOut | E::Journal { .. } | E::Ladder { .. } | E::Unverifiable { .. } => 2,
+        E::SignedOut
+        | E::WrongPassword
+        | E::Journal { .. }
+        | E::Ladder { .. }
+        | E::Unverifiable { .. } => 2,
         E::UploadRunning { .. } => 2,
         E::Outsider(_) | E::OtherKey(_) | E::OtherMaker(_) => 2,
         E::Protocol(fhaim_protocol::Error::Records { .. }) => 2,
         _ => 1,
+    }
+}
+
+/// Returns the kind of an error of a table or schema.
+fn table_kind(error: &fhaim_domain::Error) -> &'static str {
+    use fhaim_domain::Error as E;
+    match error {
+        E::Schema { .. } => "schema",
+        E::Io { .. } => "file",
+        _ => "table",
+    }
+}
+
+/// Returns the kind of a service's error: for a problem that it answered with, the kind of the problem.
+#[cfg(feature = "server")]
+fn remote_kind(error: &fhaim_sdk::Error) -> String {
+    use fhaim_sdk::Error as E;
+    let kind = match error {
+        E::Problem { problem } => return problem.kind.name(),
+        E::SignedOut | E::WrongPassword => "unauthenticated",
+        E::Unreachable { .. } => "unreachable",
+        E::Journal { .. } | E::Ladder { .. } | E::Write(_) => "file",
+        E::UploadRunning { .. } | E::Mixed(_) | E::UploadedElsewhere(_) => "upload",
+        E::Unverifiable { .. }
+        | E::Contradicted { .. }
+        | E::Disagreement(_)
+        | E::Restored { .. } => "verification",
+        E::NoLink | E::OtherServer(_) | E::Outsider(_) | E::OtherKey(_) | E::OtherMaker(_) => {
+            "usage"
+        }
+        E::Protocol(_) => "protocol",
+        _ => "service",
+    };
+    kind.to_owned()
+}
+
+/// Returns what to do about a service's error.
+#[cfg(feature = "server")]
+fn remote_way_out(error: &fhaim_sdk::Error) -> Option<&'static str> {
+    use fhaim_api::problem::ProblemKind;
+    use fhaim_sdk::Error as E;
+    match error {
+        E::SignedOut => Some("sign in with `fhaim account login`"),
+        E::Unreachable { .. } => Some(
+            "start the services with `fhaim up`, or sign in at another address with `fhaim account login --server`",
+        ),
+        E::WrongPassword => {
+            Some("run the command again and enter the password of the signed-in account")
+        }
+        E::Problem { problem } => match problem.kind {
+            ProblemKind::Unavailable => Some("run the command again later"),
+            ProblemKind::NotFound if problem.detail.is_none() => Some(
+                "check the identifier. `fhaim dataset list` and `fhaim job list DATASET` list those of this account",
+            ),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -251,7 +355,7 @@ fn ways_out(problems: &TableProblems) -> Option<Cow<'static, str>> {
     (!ways.is_empty()).then(|| Cow::Owned(ways.join("; ")))
 }
 
-fn table_way_out(error: &fhaim_domain::Error) -> Option<&'static str> {
+pub(crate) fn table_way_out(error: &fhaim_domain::Error) -> Option<&'static str> {
     use fhaim_domain::Error as E;
     if let Some(way) = fhaim_intake::way_out(error) {
         return Some(way);

@@ -44,13 +44,13 @@ const SHOWN_FINDINGS: usize = 20;
 #[derive(Debug, Args)]
 pub struct EvaluateArguments {
     /// Real table
-    #[arg(long, value_name = "CSV")]
+    #[arg(long, value_name = "TABLE")]
     pub real: Data,
     /// Synthetic table
-    #[arg(long, value_name = "CSV")]
+    #[arg(long, value_name = "TABLE")]
     pub synthetic: Data,
     /// Real records that the synthetic table was not made from
-    #[arg(long, value_name = "CSV")]
+    #[arg(long, value_name = "TABLE")]
     pub held_out: Option<Data>,
     /// Schema of all tables
     #[arg(long, value_name = "JSON")]
@@ -62,7 +62,12 @@ pub struct EvaluateArguments {
     #[arg(long, value_name = "MB", default_value_t = 1000, requires = "model")]
     pub model_mb: usize,
     /// Releases file of the run, to show the largest result that its budget allows an attack
-    #[arg(long, value_name = "JSON", requires = "held_out")]
+    #[arg(
+        long,
+        value_name = "JSON",
+        requires = "held_out",
+        help_heading = "Input"
+    )]
     pub ledger: Option<PathBuf>,
     /// Output file for the report as an HTML page
     #[arg(long, value_name = "HTML")]

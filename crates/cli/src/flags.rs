@@ -8,6 +8,9 @@ use fhaim_synth::MechanismName;
 /// Default of `--delta`.
 pub const DEFAULT_DELTA: f64 = 1e-9;
 
+/// [`DEFAULT_DELTA`] as help shows it.
+pub const DEFAULT_DELTA_TEXT: &str = "1e-9";
+
 /// Default of `--model-mb`.
 pub const DEFAULT_MODEL_MB: usize = 64;
 

@@ -8,7 +8,7 @@ use fhaim_domain::{
     Table, TableReading, TableRecords, counted, read_csv_watched, stream_csv_watched,
 };
 pub use fhaim_files::data::{Data, delimiter, text};
-use fhaim_files::{data, memory::RecordWatch, note, read_options, refuse_left_out, remarks};
+use fhaim_files::{data, memory::RecordWatch, named, note, read_options, refuse_left_out, remarks};
 use fhaim_intake::{TextCounts, count_texts};
 use fhaim_synth::{FittedModel, load_model};
 
@@ -238,15 +238,16 @@ pub fn remark_on_constraints(schema: &Schema, allowed: f64) {
 
 /// Reports numeric columns that contain only integers, but are not declared as such.
 pub fn remark_on_integers(reading: &TableReading) {
-    let columns = reading.table.schema().columns();
-    for (column, adjusted) in columns.iter().zip(&reading.adjusted) {
-        if adjusted.fractions == 0 && may_hold_integers(column.kind()) {
-            note(format_args!(
-                "column {:?}: all numbers are integers; to get synthetic integers, set \
-                 \"integer\": true in the schema",
-                column.name()
-            ));
-        }
+    let columns = reading.table.schema().columns().iter();
+    let integers = columns.zip(&reading.adjusted);
+    let integers = integers
+        .filter(|(column, adjusted)| adjusted.fractions == 0 && may_hold_integers(column.kind()));
+    let names: Vec<&str> = integers.map(|(column, _)| column.name()).collect();
+    if !names.is_empty() {
+        note(format_args!(
+            "{}: all numbers are integers; to get synthetic integers, set \"integer\": true in the schema",
+            named(&names)
+        ));
     }
 }
 

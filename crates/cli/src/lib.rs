@@ -5,10 +5,10 @@
 //! research program `fhaim-lab` also uses.
 //!
 //! Commands write results to files and, with `--json`, to standard output. They write progress and remarks to standard
-//! error. The feature `server` adds the services and the commands that work with them; it is on by default.
+//! error. An error is text or, with `--json`, one line of JSON. The feature `server` adds the services and the commands that work with them; it is on by default.
 //!
-//! Exit codes are 0 for success, 2 for an invalid request (arguments, schema, table, size), and 1 for any other
-//! failure.
+//! Exit codes are 0 for success, 2 for an invalid request (arguments, schema, table, size), 130 if Ctrl-C ended
+//! `job watch`, and 1 for any other failure.
 //!
 //! # Example
 //!
@@ -37,11 +37,13 @@ mod division;
 mod drawing;
 mod encrypted;
 mod error;
+mod error_report;
 mod estimate;
 mod evaluate;
 mod flags;
 mod generate;
 mod held;
+mod help;
 mod holders;
 #[cfg(feature = "server")]
 pub mod in_process;
@@ -71,10 +73,11 @@ use clap::{
     FromArgMatches,
     error::{ContextKind, ContextValue, ErrorKind},
 };
-use fhaim_files::progress::Progress;
+use fhaim_files::{progress::Progress, tell};
 
 use crate::{
     args::{Arguments, Command},
+    error_report::ErrorReport,
     randomness::OperatingSystem,
 };
 pub use error::Error;
@@ -92,13 +95,31 @@ pub fn main_drawing_from<R: Randomness>() -> ExitCode {
 
 /// Like [`main_drawing_from`], with the given arguments. The first argument is the name of the program.
 pub fn main_with<R: Randomness>(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.collect();
+    if arguments.len() < 2 {
+        return match help::welcome() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(&error, None, error.exit_code()),
+        };
+    }
+    let is_json = arguments.iter().any(|argument| argument == "--json");
     let matches = args::command::<R>().try_get_matches_from(arguments);
     let arguments = match matches.and_then(|found| Arguments::<R>::from_arg_matches(&found)) {
         Ok(arguments) => arguments,
+        Err(error) if is_json && error.use_stderr() => return usage_as_json(&error),
         Err(error) => return usage(&error),
     };
     match dispatch(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
+        // Not an error: the user asked for it.
+        Err(error @ Error::Watching { .. }) if !is_json => {
+            tell(&error.to_string());
+            ExitCode::from(error.exit_code())
+        }
+        Err(error) if is_json => {
+            eprintln!("{}", ErrorReport::from(&error).to_line());
+            ExitCode::from(error.exit_code())
+        }
         Err(error) => failed(&error, error.way_out().as_deref(), error.exit_code()),
     }
 }
@@ -107,9 +128,9 @@ pub fn main_with<R: Randomness>(arguments: impl Iterator<Item = OsString>) -> Ex
 pub fn failed(error: &dyn std::error::Error, way_out: Option<&str>, exit_code: u8) -> ExitCode {
     let text = error.to_string();
     match way_out {
-        Some(way_out) if text.contains('\n') => eprintln!("error: {text}\n({way_out})"),
-        Some(way_out) => eprintln!("error: {text} ({way_out})"),
-        None => eprintln!("error: {text}"),
+        Some(way_out) if text.contains('\n') => tell(&format!("error: {text}\n({way_out})")),
+        Some(way_out) => tell(&format!("error: {text} ({way_out})")),
+        None => tell(&format!("error: {text}")),
     }
     ExitCode::from(exit_code)
 }
@@ -121,19 +142,45 @@ pub fn usage(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::from(u8::from(error.use_stderr()) * 2);
     }
+    tell(&format!("{} ({})", usage_text(error), usage_way_out(error)));
+    ExitCode::from(2)
+}
+
+/// Prints an error of the arguments as JSON.
+fn usage_as_json(error: &clap::Error) -> ExitCode {
+    let message = match error.kind() {
+        MISSING_COMMAND => "a subcommand is missing".to_owned(),
+        _ => usage_text(error).trim_start_matches("error: ").to_owned(),
+    };
+    eprintln!(
+        "{}",
+        ErrorReport::of_usage(error, message, &usage_way_out(error)).to_line()
+    );
+    ExitCode::from(2)
+}
+
+/// Returns the text of an error of the arguments in one line, without usage.
+fn usage_text(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let lines: Vec<&str> = text
         .lines()
         .map(str::trim)
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"))
-        .filter(|line| !line.is_empty())
+        .filter(|line| !line.is_empty() && !line.starts_with(TIP))
         .collect();
-    let advice = match is_unexpected_file(error) {
-        true => "give a file with its flag, such as --data; see --help",
-        false => "see --help",
-    };
-    eprintln!("{} ({advice})", lines.join(" "));
-    ExitCode::from(2)
+    lines.join(" ")
+}
+
+/// Begins the line of an error in which clap proposes a similar flag.
+const TIP: &str = "tip: ";
+
+fn usage_way_out(error: &clap::Error) -> String {
+    if is_unexpected_file(error) {
+        return "give a file with its flag, such as --data; see --help".to_owned();
+    }
+    let text = error.render().to_string();
+    let tip = text.lines().find_map(|line| line.trim().strip_prefix(TIP));
+    tip.map_or("see --help".to_owned(), |tip| format!("{tip}; see --help"))
 }
 
 /// Whether an argument without a flag is unexpected: usually the name of a table.
@@ -143,7 +190,7 @@ fn is_unexpected_file(error: &clap::Error) -> bool {
     error.kind() == ErrorKind::UnknownArgument && is_bare
 }
 
-/// Kind of the error for `fhaim` without a subcommand, which prints the help.
+/// Kind of the error for a command without its subcommand, which prints the help.
 const MISSING_COMMAND: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
 fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {

@@ -9,7 +9,7 @@ use std::{io::Write, sync::Arc};
 
 use fhaim_domain::parse_conditions;
 use fhaim_domain::{Schema, WriteOptions, counted};
-use fhaim_files::{progress::Progress, shown_path};
+use fhaim_files::{OutputFormat, progress::Progress, shown_path};
 use fhaim_synth::{FittedModel, ModelError, load_model};
 
 use crate::{
@@ -24,31 +24,31 @@ use crate::{
 pub const SAMPLE_EXAMPLES: &str = "\
 Examples:
   fhaim sample --model patients.model --schema patients.schema.json --out more.csv
-  fhaim sample --model patients.model --schema patients.schema.json --records 1000 \\
-      --where 'race=Asian,age=47' --out some.csv";
+  fhaim sample --model patients.model --schema patients.schema.json --rows 1000 \\
+      --where race=Asian --where age=47 --out some.csv";
 
 /// Flags of `sample`.
 #[derive(Debug, Args)]
 pub struct SampleArguments {
-    /// Model, as saved by `fhaim run`, `fhaim local` or `fhaim download --model`
+    /// Model, as saved by `fhaim run`, `fhaim local` or `fhaim download --model-out`
     #[arg(long, value_name = "FILE")]
     pub model: PathBuf,
     /// Schema of the model's run
     #[arg(long, value_name = "JSON")]
     pub schema: PathBuf,
-    /// Output file for the synthetic table
-    #[arg(long, value_name = "CSV")]
+    /// Output file for the synthetic table: CSV or, with the extension .parquet, Parquet
+    #[arg(long, value_name = "TABLE")]
     pub out: PathBuf,
     #[command(flatten)]
     pub overwriting: OverwriteArguments,
-    /// Number of records to draw [default: the model's estimate of the number of real records]
+    /// Number of synthetic records [default: the model's estimate of the number of real records]
     #[arg(long, value_name = "N", value_parser = count)]
-    pub records: Option<NonZeroUsize>,
-    /// Values that every record must have, as COLUMN=VALUE, separated by commas
-    #[arg(long = "where", value_name = "CONDITIONS")]
-    pub conditions: Option<String>,
+    pub rows: Option<NonZeroUsize>,
+    /// Condition that every record must meet (may be repeated)
+    #[arg(long = "where", value_name = "COLUMN=VALUE")]
+    pub conditions: Vec<String>,
     /// Field delimiter of the synthetic table [default: a comma]
-    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    #[arg(long, value_name = "CHAR", help_heading = "Output", value_parser = delimiter)]
     pub delimiter: Option<u8>,
     /// Maximum memory for the model, in MB
     #[arg(long, value_name = "MB", default_value_t = DEFAULT_MODEL_MB)]
@@ -64,6 +64,7 @@ pub fn run(
     let schema = input::schema(&arguments.schema)?;
     let inputs = [arguments.model.as_path(), arguments.schema.as_path()];
     output::check_distinct(&inputs, &[&arguments.out])?;
+    OutputFormat::of(&arguments.out)?;
     let mut file = StagedFile::create(&arguments.out, arguments.overwriting.existing())?;
     let path = &arguments.model;
     let model = std::fs::read(path).map_err(|source| Error::Read {
@@ -79,13 +80,13 @@ pub fn run(
     ))
 }
 
-/// Draws records from a saved model, writes them as CSV, and returns their number.
+/// Draws records from a saved model, writes them, and returns their number.
 pub fn draw(
     arguments: &SampleArguments,
     model: &[u8],
     schema: Schema,
     seed: Option<InsecureTestSeed>,
-    writer: &mut dyn Write,
+    writer: &mut (dyn Write + Send),
     progress: &Progress,
 ) -> Result<usize, Error> {
     let refuse = |problem: String| Error::Content {
@@ -103,7 +104,7 @@ pub fn draw(
     }
     let model = conditioned(model, arguments, &schema)?;
     let records = arguments
-        .records
+        .rows
         .map_or_else(|| (model.total().round() as usize).max(1), usize::from);
     let mut rng = generator(seed, Purpose::Records)?;
     let blocks = drawing::blocks(&Arc::new(schema), &model, records, &mut rng);
@@ -121,11 +122,12 @@ fn conditioned(
     arguments: &SampleArguments,
     schema: &Schema,
 ) -> Result<Arc<dyn FittedModel>, Error> {
-    let Some(text) = &arguments.conditions else {
+    if arguments.conditions.is_empty() {
         return Ok(model);
-    };
+    }
+    let text = arguments.conditions.join(",");
     let conditions =
-        parse_conditions(text, schema).map_err(|error| Error::Usage(error.to_string()))?;
+        parse_conditions(&text, schema).map_err(|error| Error::Usage(error.to_string()))?;
     let of = model.conditions().ok_or_else(|| {
         Error::Usage("this model does not support conditions: leave out --where".to_owned())
     })?;

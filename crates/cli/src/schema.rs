@@ -14,9 +14,9 @@ use fhaim_dp::{Rho, accounting};
 use fhaim_files::{
     ask, can_ask,
     memory::{self, RecordSource, Use, UseCost},
-    note,
+    named, note, tell,
 };
-use fhaim_intake::{Draft, InferOptions, RecordUse, SHARED_BY, infer_schema};
+use fhaim_intake::{Draft, InferOptions, Note, RecordUse, SHARED_BY, infer_schema};
 use fhaim_synth::MechanismName;
 use serde::Serialize;
 
@@ -48,7 +48,8 @@ pub enum SchemaCommand {
 pub const INFER_EXAMPLES: &str = "\
 Examples:
   fhaim schema infer --data patients.csv > draft.schema.json
-  fhaim schema infer --data patients.csv --kind ward=code --code-book icd=icd10.txt --out draft.schema.json
+  fhaim schema infer --data patients.csv --kind ward=code --code-book icd=icd10.txt \\
+      --out draft.schema.json
   fhaim schema infer --data patients.csv --target outcome --leave-out id --out draft.schema.json
   fhaim schema infer --data patients.csv --epsilon 0.1 --out public.schema.json
 
@@ -59,7 +60,8 @@ about each list. Its owner must check every line, and keep only public knowledge
 The command also prints rules between columns that hold in all records, such as a label that follows from a
 code. They are not in the draft. On a terminal the command asks about each rule. A script accepts a rule by
 its text, so that another table cannot change which rules it accepts:
-  fhaim schema infer --data patients.csv --accept-rule '\"admitted\" is at most \"discharged\"' --out draft.schema.json
+  fhaim schema infer --data patients.csv --accept-rule '\"admitted\" is at most \"discharged\"' \\
+      --out draft.schema.json
 
 With --epsilon, the draft is differentially private and may be published. It contains its privacy cost,
 which adds to the cost of runs over the same records.";
@@ -77,7 +79,7 @@ default options would reject before it spends any budget.";
 #[derive(Debug, Args)]
 pub struct InferArguments {
     /// Input table (CSV, Excel or Parquet)
-    #[arg(long, value_name = "CSV")]
+    #[arg(long, value_name = "TABLE")]
     pub data: Data,
     /// Name of the schema [default: the table's file name]
     #[arg(long)]
@@ -89,7 +91,7 @@ pub struct InferArguments {
     #[arg(long, value_name = "COLUMN")]
     pub leave_out: Vec<String>,
     /// Number of bins of a numeric column
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10)]
     pub bins: u32,
     /// Maximum number of categories of a text column
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -116,7 +118,7 @@ pub struct InferArguments {
     #[arg(
         long,
         value_name = "D",
-        default_value_t = 1e-10,
+        default_value = "1e-10",
         allow_negative_numbers = true,
         requires = "epsilon"
     )]
@@ -141,7 +143,7 @@ pub struct CheckArguments {
     #[arg(value_name = "JSON")]
     pub schema: PathBuf,
     /// Table to check against the schema
-    #[arg(long, value_name = "CSV")]
+    #[arg(long, value_name = "TABLE")]
     pub data: Option<PathBuf>,
     /// Print the result as JSON
     #[arg(long)]
@@ -195,7 +197,7 @@ pub fn infer(arguments: &InferArguments) -> Result<(), Error> {
         .transpose()?;
     let mut drafted = draft(arguments)?;
     drafted.notes.iter().for_each(note);
-    eprintln!("{}", drafted.statement);
+    tell(&drafted.statement);
     if let Some(draft) = &mut drafted.draft {
         let asks = !arguments.yes && can_ask();
         if asks {
@@ -305,10 +307,25 @@ fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, 
     );
     Ok(Drafted {
         schema: draft.schema,
-        notes: draft.notes.iter().map(ToString::to_string).collect(),
+        notes: merged(&draft.notes),
         statement,
         draft: None,
     })
+}
+
+/// Returns notes about columns as texts, with a single text for all columns that it is about.
+fn merged(notes: &[Note]) -> Vec<String> {
+    let mut texts: Vec<(&str, Vec<&str>)> = Vec::new();
+    for Note { column, text } in notes {
+        match texts.iter_mut().find(|(known, _)| known == text) {
+            Some((_, columns)) => columns.push(column),
+            None => texts.push((text, vec![column])),
+        }
+    }
+    let texts = texts.into_iter();
+    texts
+        .map(|(text, columns)| format!("{}: {text}", named(&columns)))
+        .collect()
 }
 
 fn write(file: Option<StagedFile>, json: &str) -> Result<(), Error> {
@@ -331,9 +348,7 @@ fn draft_openly(arguments: &InferArguments) -> Result<Drafted, Error> {
     let draft = infer_schema(text, &options)?;
     let remarks = draft.remarks.iter().cloned();
     Ok(Drafted {
-        notes: remarks
-            .chain(draft.notes().iter().map(ToString::to_string))
-            .collect(),
+        notes: remarks.chain(merged(&draft.notes())).collect(),
         statement: draft.statement().to_string(),
         schema: draft.schema.clone(),
         draft: Some(draft),
@@ -443,7 +458,7 @@ fn usual_run(arguments: &CheckArguments, data: Data) -> GenerateArguments {
         out: PathBuf::new(),
         report: None,
         force: false,
-        records: None,
+        rows: None,
         record_bound: None,
         model_mb: DEFAULT_MODEL_MB,
         target_weight: 1,

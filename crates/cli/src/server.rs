@@ -11,7 +11,7 @@ use crate::remote::args::{
 use crate::remote::job::{DOWNLOAD_EXAMPLES, DownloadArguments};
 use crate::remote::link::LinkCommand;
 use crate::remote::verify::{VERIFY_EXAMPLES, VerifyArguments};
-use crate::remote::{account, dataset, job, link, verify};
+use crate::remote::{account, dataset, job, ledger, link, verify};
 use crate::serve::{self, AdminCommand, ServeCommand, UP_EXAMPLES, UpArguments};
 
 /// Commands that work with a server, or run one.
@@ -67,7 +67,7 @@ impl<R: Randomness> ServerCommand<R> {
             Self::Job(command) => job::run(command, progress).await,
             Self::Download(arguments) => job::download(arguments, progress).await,
             Self::Link(command) => link::run(command).await,
-            Self::Ledger(arguments) => dataset::ledger(arguments).await,
+            Self::Ledger(arguments) => ledger::run(arguments).await,
             Self::Verify(arguments) => verify::run(arguments, progress).await,
             Self::Up(_) | Self::Serve(_) | Self::Admin(_) => Ok(()),
         }

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, stdin};
 
-use crate::Error;
+use crate::{Error, tell::for_terminal};
 
 /// Whether standard input is a terminal, so that a user can answer.
 pub fn can_ask() -> bool {
@@ -14,7 +14,7 @@ pub fn can_ask() -> bool {
 /// # Errors
 /// [`Error::Read`] if the answer cannot be read.
 pub fn ask(question: &str) -> Result<bool, Error> {
-    eprint!("{question} [y/N] ");
+    eprint!("{} ", for_terminal(&format!("{question} [y/N]")));
     let mut answer = String::new();
     let read = stdin().read_line(&mut answer);
     read.map_err(|source| Error::Read {

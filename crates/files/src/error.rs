@@ -1,6 +1,9 @@
 //! The crate's error type.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use crate::shown_path;
 
@@ -49,6 +52,17 @@ pub enum Error {
         /// Its folder.
         folder: PathBuf,
     },
+    /// The extension of an output table is that of a format that is not written.
+    #[error(
+        "{}: {format} are not written: name a file with the extension .csv, which spreadsheets open, or .parquet",
+        shown_path(.path)
+    )]
+    Format {
+        /// The file, as the user named it.
+        path: PathBuf,
+        /// Name of the format.
+        format: &'static str,
+    },
     /// An output path is also an input or another output.
     #[error("{} is named both as an output and as another file: choose a different output", shown_path(.0))]
     TwoPurposes(PathBuf),
@@ -85,6 +99,40 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the kind of the error, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Declined => "declined",
+            Self::UsedBefore => "used-before",
+            Self::Table(_) => "table",
+            Self::NoHome => "environment",
+            Self::NoRandomness => "system",
+            _ => "file",
+        }
+    }
+
+    /// Returns the file of the error, if it is about one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Read { path, .. }
+            | Self::Content { path, .. }
+            | Self::Write { path, .. }
+            | Self::NoFolder { path, .. }
+            | Self::AmongParties { path, .. }
+            | Self::Format { path, .. }
+            | Self::Pipe(path)
+            | Self::Exists(path)
+            | Self::Folder(path)
+            | Self::TwoPurposes(path)
+            | Self::Remembered(path) => Some(path),
+            Self::NoHome
+            | Self::Declined
+            | Self::UsedBefore
+            | Self::Table(_)
+            | Self::NoRandomness => None,
+        }
+    }
+
     /// Returns 2 for an invalid request, and 1 if carrying out a valid request failed.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -97,6 +145,7 @@ impl Error {
             | Self::TwoPurposes(_)
             | Self::Remembered(_)
             | Self::AmongParties { .. }
+            | Self::Format { .. }
             | Self::NoHome
             | Self::Declined
             | Self::UsedBefore

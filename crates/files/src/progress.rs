@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::tell;
 use fhaim_domain::counted;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -101,7 +102,7 @@ impl Progress {
     /// Prints one line; call it before the phase that the line is about.
     pub fn say(&self, text: &str) {
         if self.mode != Mode::Quiet {
-            eprintln!("{text}");
+            tell(text);
         }
     }
 

@@ -3,6 +3,8 @@
 
 use std::{borrow::Cow, cell::RefCell, collections::HashSet, fmt::Display, path::Path};
 
+use crate::tell;
+
 thread_local! {
     /// The remarks of this thread's work while [`keeping`] collects them.
     static KEPT: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
@@ -14,7 +16,7 @@ thread_local! {
 pub fn note(text: impl Display) {
     KEPT.with_borrow_mut(|kept| match kept {
         Some(kept) => kept.push(text.to_string()),
-        None => eprintln!("note: {text}"),
+        None => tell(&format!("note: {text}")),
     });
 }
 
@@ -43,6 +45,25 @@ pub fn shown(name: &str) -> Cow<'_, str> {
         false => format!("{name:?}").into(),
     }
 }
+
+/// Returns the names of columns for a remark about all of them, such as `columns "a", "b"`. Of more than
+/// [`MAX_NAMED`] columns, only the first are named.
+pub fn named(columns: &[&str]) -> String {
+    let shown: Vec<String> = columns
+        .iter()
+        .take(MAX_NAMED)
+        .map(|name| format!("{name:?}"))
+        .collect();
+    let shown = shown.join(", ");
+    match (columns.len(), columns.len().saturating_sub(MAX_NAMED)) {
+        (1, _) => format!("column {shown}"),
+        (_, 0) => format!("columns {shown}"),
+        (_, more) => format!("columns {shown} and {more} more"),
+    }
+}
+
+/// Maximum number of columns that a remark names.
+const MAX_NAMED: usize = 10;
 
 /// Returns the name of a file in a form that is safe to print; see [`shown`].
 pub fn shown_path(path: &Path) -> String {

@@ -6,6 +6,8 @@ use fhaim_domain::{
 };
 use fhaim_intake::{Encoding, Given};
 
+use crate::named;
+
 /// Text format of a table.
 #[derive(Clone, Debug, Default, Args)]
 pub struct FormatArguments {
@@ -153,10 +155,19 @@ pub fn read_options(
 
 /// Describes for the holder what reading a table changed, one line per change.
 pub fn remarks(schema: &Schema, left_out: &[String], adjusted: &[Adjusted]) -> Vec<String> {
-    let left_out = left_out
-        .iter()
-        .map(|column| format!("column {column:?} is not in the schema and was ignored"));
-    let mut remarks: Vec<String> = left_out.collect();
+    let ignored: Vec<&str> = left_out.iter().map(String::as_str).collect();
+    let mut remarks = Vec::new();
+    match ignored.len() {
+        0 => {}
+        1 => remarks.push(format!(
+            "{} is not in the schema and was ignored",
+            named(&ignored)
+        )),
+        _ => remarks.push(format!(
+            "{} are not in the schema and were ignored",
+            named(&ignored)
+        )),
+    }
     for (column, adjusted) in schema.columns().iter().zip(adjusted) {
         let name = column.name();
         if adjusted.clamped > 0 {

@@ -288,7 +288,7 @@ impl Display for RecordUse {
         match self {
             Self::Nothing => out.write_str("no value was taken from the records"),
             Self::Range => {
-                out.write_str("its range and bins were read from the records and rounded")
+                out.write_str("range and bins were read from the records and rounded")
             }
             Self::List { values, shared_by } => write!(
                 out,

@@ -3,6 +3,7 @@
 use fhaim_api::account::{
     Account, ApiKey, ApiKeyMade, CloseAccount, Credentials, NewApiKey, NewPassword, Secret,
 };
+use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_api::usage::{Usage, Used};
 use reqwest::Method;
@@ -127,7 +128,11 @@ impl Client {
         let email = self.account().await?.email;
         let session = self
             .session("", &Body::json(&Credentials { email, password }))
-            .await?;
+            .await;
+        let session = session.map_err(|error| match error.kind() {
+            Some(ProblemKind::Unauthenticated) => Error::WrongPassword,
+            _ => error,
+        })?;
         self.end_session(session.refresh_token).await
     }
 }

@@ -63,7 +63,11 @@ pub struct Client {
     current: Arc<Mutex<Current>>,
     keeper: Option<Arc<dyn Keeper>>,
     receipts: Arc<dyn ReceiptStore>,
+    waiting: Option<Waiting>,
 }
+
+/// Receives the reason for which a call is made again.
+pub type Waiting = Arc<dyn Fn(&Error) + Send + Sync>;
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -105,6 +109,7 @@ impl Client {
             current: Arc::default(),
             keeper: None,
             receipts: Arc::new(InMemory::default()),
+            waiting: None,
         })
     }
 
@@ -125,6 +130,15 @@ impl Client {
     pub fn with_keeper(self, keeper: Arc<dyn Keeper>) -> Self {
         Self {
             keeper: Some(keeper),
+            ..self
+        }
+    }
+
+    /// Calls `waiting` before a call is made again, which can take about a minute in total.
+    #[must_use]
+    pub fn with_waiting(self, waiting: Waiting) -> Self {
+        Self {
+            waiting: Some(waiting),
             ..self
         }
     }
@@ -327,7 +341,8 @@ impl Client {
         body: &Body,
         headers: HeaderMap,
     ) -> Result<Response, Error> {
-        repeat(|| self.once(&method, address, body, &headers)).await
+        self.repeat(|| self.once(&method, address, body, &headers))
+            .await
     }
 
     /// Sends a call until its complete answer has arrived, and reads it as JSON.
@@ -343,7 +358,7 @@ impl Client {
             let bytes = response.bytes().await;
             bytes.map_err(|error| Miss::again(Error::unreachable(address, error)))
         };
-        let bytes = repeat(whole).await?;
+        let bytes = self.repeat(whole).await?;
         serde_json::from_slice(&bytes).map_err(|error| Error::Answer {
             address: address.to_owned(),
             reason: error.to_string(),
@@ -408,22 +423,29 @@ impl Miss {
     }
 }
 
-/// Repeats a call until it succeeds, cannot succeed, or runs out of attempts.
-async fn repeat<T, F>(call: impl Fn() -> F) -> Result<T, Error>
-where
-    F: Future<Output = Result<T, Miss>>,
-{
-    let (mut wait, longest) = BACKOFF;
-    for attempt in 1.. {
-        match call().await {
-            Ok(answer) => return Ok(answer),
-            Err(miss) if !miss.again || attempt >= TRIES => return Err(miss.error),
-            Err(miss) => wait = miss.after.unwrap_or(wait).min(longest),
+impl Client {
+    /// Repeats a call until it succeeds, cannot succeed, or runs out of attempts.
+    async fn repeat<T, F>(&self, call: impl Fn() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Miss>>,
+    {
+        let (mut wait, longest) = BACKOFF;
+        for attempt in 1.. {
+            match call().await {
+                Ok(answer) => return Ok(answer),
+                Err(miss) if !miss.again || attempt >= TRIES => return Err(miss.error),
+                Err(miss) => {
+                    if let Some(waiting) = &self.waiting {
+                        waiting(&miss.error);
+                    }
+                    wait = miss.after.unwrap_or(wait).min(longest);
+                }
+            }
+            tokio::time::sleep(wait).await;
+            wait = (wait * 2).min(longest);
         }
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(longest);
+        Err(Error::Interrupted)
     }
-    Err(Error::Interrupted)
 }
 
 fn worth_another_try(status: StatusCode) -> bool {

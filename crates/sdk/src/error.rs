@@ -16,7 +16,7 @@ pub enum Error {
         problem: Box<Problem>,
     },
     /// A service cannot be reached.
-    #[error("{address}: {reason}")]
+    #[error("no service answers at {address}: {reason}")]
     Unreachable {
         /// The address of the call.
         address: String,
@@ -68,10 +68,16 @@ pub enum Error {
         wanted: usize,
     },
     /// Nobody is signed in.
-    #[error("not signed in")]
+    #[error("this machine has no stored login")]
     SignedOut,
+    /// The password is not that of the signed-in account.
+    #[error("the password is wrong: nothing was changed")]
+    WrongPassword,
     /// A service's key or plan differs from the one that this machine derives from the same terms.
-    #[error("the services do not agree with this machine: {0}")]
+    #[error(
+        "the services compute something else than this machine from the dataset's terms: {0}. Update `fhaim` here, or \
+         ask the operators of the services whether they changed something"
+    )]
     Disagreement(&'static str),
     /// The crypto service answered from an older copy of a dataset's ledger.
     #[error(
@@ -188,7 +194,7 @@ pub enum Error {
     #[error("cannot write the downloaded data: {0}")]
     Write(#[from] std::io::Error),
     /// A background thread stopped before it finished.
-    #[error("a background thread stopped before it finished")]
+    #[error("the program failed: a background thread stopped early. Run the command again")]
     Interrupted,
 }
 

@@ -31,7 +31,7 @@ const MAX_TRIES: i64 = 10_000;
 /// Arguments of `attack`.
 #[derive(Debug, Args)]
 pub struct AttackArguments {
-    /// Model file, written by `run` and `local`, or by --model of `download`
+    /// Model file, written by `run` and `local`, or by --model-out of `download`
     #[arg(long, value_name = "FILE")]
     pub model: PathBuf,
     /// Schema of all tables

@@ -49,7 +49,7 @@ pub enum Refusal {
     #[error("the email address or the password is wrong")]
     Credentials,
     /// The password is not the account's.
-    #[error("password: it is not the password of this account")]
+    #[error("password: not the password of this account; enter it again")]
     WrongPassword,
     /// The operator has disabled the account.
     #[error("the account is disabled; ask the operator of this service")]

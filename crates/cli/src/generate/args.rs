@@ -8,7 +8,7 @@ use fhaim_synth::MechanismName;
 
 use crate::{
     division::HoldersArguments,
-    flags::{DEFAULT_MODEL_MB, count, mechanism},
+    flags::{DEFAULT_DELTA_TEXT, DEFAULT_MODEL_MB, count, mechanism},
     input::Data,
 };
 
@@ -38,7 +38,7 @@ standard output, their names begin with fhaim. An interrupted run continues if t
 #[derive(Debug, Args)]
 pub struct GenerateArguments {
     /// Input table (CSV, Excel or Parquet)
-    #[arg(long, value_name = "CSV")]
+    #[arg(long, value_name = "TABLE")]
     pub data: Data,
     /// Schema of the table; see `fhaim schema infer`
     #[arg(long, value_name = "JSON")]
@@ -50,15 +50,13 @@ pub struct GenerateArguments {
     #[arg(
         long,
         value_name = "D",
-        default_value_t = 1e-9,
+        default_value = DEFAULT_DELTA_TEXT,
         allow_negative_numbers = true
     )]
     pub delta: f64,
-    /// Mechanism that spends the budget; see below
-    #[arg(long, value_name = "M", default_value_t, value_parser = mechanism())]
-    pub mechanism: MechanismName,
-    /// Output file for the synthetic table; the other output files have its name, with other endings
-    #[arg(long, value_name = "CSV")]
+    /// Output file for the synthetic table: CSV or, with the extension .parquet, Parquet. The other output files have
+    /// its name, with other endings
+    #[arg(long, value_name = "TABLE")]
     pub out: PathBuf,
     /// Output file for a report on the quality of the synthetic table
     ///
@@ -70,11 +68,14 @@ pub struct GenerateArguments {
     pub force: bool,
     /// Number of synthetic records [default: the model's estimate of the number of real records]
     #[arg(long, value_name = "N", value_parser = count)]
-    pub records: Option<NonZeroUsize>,
+    pub rows: Option<NonZeroUsize>,
     /// Public upper bound on the number of real records [default: the bound that the size of an upload
     /// reveals]
     #[arg(long, value_name = "N")]
     pub record_bound: Option<u64>,
+    /// Mechanism that spends the budget. --help describes each
+    #[arg(long, value_name = "M", default_value_t, value_parser = mechanism())]
+    pub mechanism: MechanismName,
     /// Maximum memory for the model, in MB
     #[arg(long, value_name = "MB", default_value_t = DEFAULT_MODEL_MB)]
     pub model_mb: usize,

@@ -5,7 +5,7 @@ mod journal;
 mod outputs;
 mod releases_file;
 
-use std::{cell::Cell, fs, num::NonZeroUsize, sync::Arc, time::Instant};
+use std::{cell::Cell, fs::File, io::Read as _, num::NonZeroUsize, sync::Arc, time::Instant};
 
 use fhaim_card::CardSetting;
 use fhaim_domain::{
@@ -14,6 +14,8 @@ use fhaim_domain::{
 use fhaim_dp::{Ladder, Rho, accounting};
 use fhaim_eval::{evaluate, html_page};
 use fhaim_files::{
+    OutputFormat,
+    data::Data,
     memory::{self, KnownRecords, RecordSource},
     progress::{PhaseProgress, Progress},
 };
@@ -109,7 +111,11 @@ impl<'a> Request<'a> {
         seed: Option<InsecureTestSeed>,
     ) -> Result<Self, Error> {
         let start = Instant::now();
-        let delimiter = input::delimiter(&arguments.data, &arguments.format)?;
+        let delimiter = match OutputFormat::of(&arguments.out)? {
+            OutputFormat::Csv => input::delimiter(&arguments.data, &arguments.format)?,
+            // A Parquet table is converted to text with commas.
+            OutputFormat::Parquet => b',',
+        };
         let terms = terms(arguments, &held)?;
         let (party, terms) = Party::join(arguments, &held, terms, &mut system()?)?;
         // A run in the clear also pays the cost of ciphertexts, so that both commands plan and release the same.
@@ -387,7 +393,7 @@ impl<'a> Request<'a> {
         (command, known): (Command, Option<&KnownRecords>),
         progress: &Progress,
     ) -> Result<Summary, Error> {
-        let records = self.arguments.records;
+        let records = self.arguments.rows;
         let records = records.map_or_else(|| modelled_records(&*made.model), NonZeroUsize::get);
         let mut rng = generator(self.seed, Purpose::Records)?;
         let mut summary = self.summary(command, made, records);
@@ -474,10 +480,16 @@ impl<'a> Request<'a> {
     /// Reads the synthetic table that an earlier part of the run wrote.
     fn written_table(&self) -> Result<Vec<u8>, Error> {
         let path = &self.arguments.out;
-        fs::read(path).map_err(|source| Error::Read {
+        let mut text = Vec::new();
+        let read = match OutputFormat::of(path)? {
+            OutputFormat::Csv => File::open(path).and_then(|mut file| file.read_to_end(&mut text)),
+            OutputFormat::Parquet => Data::from(path).open()?.read_to_end(&mut text),
+        };
+        read.map_err(|source| Error::Read {
             path: path.clone(),
             source,
-        })
+        })?;
+        Ok(text)
     }
 
     /// Writes the report on a synthetic table, which is given as text.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fhaim_files::{is_regular_output, remove_output};
+use fhaim_files::{OutputFormat, is_regular_output, remove_output};
 
 use super::{args::GenerateArguments, releases_file::Beginning};
 use crate::{
@@ -69,15 +69,17 @@ impl OutputPaths {
         always.chain(&self.report).map(PathBuf::as_path)
     }
 
-    /// Rejects outputs that would overwrite an input or each other.
+    /// Rejects outputs that would overwrite an input or each other, and a table in a format that is not written.
     ///
     /// # Errors
-    /// Those of [`output::check_distinct`].
+    /// Those of [`output::check_distinct`] and [`OutputFormat::of`].
     pub fn check(&self, arguments: &GenerateArguments) -> Result<(), Error> {
         let schema = Some(arguments.schema.as_path());
         let inputs: Vec<&Path> = arguments.data.file().into_iter().chain(schema).collect();
         let outputs: Vec<&Path> = self.results().chain([self.releases.as_path()]).collect();
-        Ok(output::check_distinct(&inputs, &outputs)?)
+        output::check_distinct(&inputs, &outputs)?;
+        OutputFormat::of(&self.table)?;
+        Ok(())
     }
 
     /// Removes the results of another run, so that nobody takes them for results of the run that begins.

@@ -8,7 +8,7 @@ use fhaim_synth::MechanismName;
 use uuid::Uuid;
 
 use crate::division::HolderUpload;
-use crate::flags::{DEFAULT_DELTA, DEFAULT_MODEL_MB, mechanism, with_mechanisms};
+use crate::flags::{DEFAULT_DELTA_TEXT, DEFAULT_MODEL_MB, mechanism, with_mechanisms};
 use crate::input::Data;
 use crate::randomness::{Drawing, Randomness};
 
@@ -269,26 +269,20 @@ pub struct CreateArguments {
     #[arg(long, value_name = "E")]
     pub epsilon: f64,
     /// Privacy budget of all runs together: delta of (epsilon, delta)-differential privacy
-    #[arg(long, value_name = "D", default_value_t = DEFAULT_DELTA)]
+    #[arg(long, value_name = "D", default_value = DEFAULT_DELTA_TEXT)]
     pub delta: f64,
-    /// Mechanism that spends the budget; see below
+    /// Mechanism that spends the budget. --help describes each
     #[arg(long, value_name = "M", default_value_t, value_parser = mechanism())]
     pub mechanism: MechanismName,
     /// Number of runs, which share the budget equally
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub runs: u32,
     /// Public upper bound on the number of records in the table
     #[arg(long, value_name = "N", required_unless_present_any = ["data", "holders"])]
     pub record_bound: Option<u64>,
     /// Table to choose the record bound from
-    #[arg(long, value_name = "CSV")]
+    #[arg(long, value_name = "TABLE")]
     pub data: Option<PathBuf>,
-    /// Text format of the table.
-    #[command(flatten)]
-    pub format: FormatArguments,
-    /// Handling of values and columns that are not in the schema.
-    #[command(flatten)]
-    pub strictness: StrictnessArguments,
     /// The holders of the dataset.
     #[command(flatten)]
     pub roster: RosterArguments,
@@ -312,6 +306,12 @@ pub struct CreateArguments {
     /// Print the dataset as JSON
     #[arg(long)]
     pub json: bool,
+    /// Text format of the table.
+    #[command(flatten)]
+    pub format: FormatArguments,
+    /// Handling of values and columns that are not in the schema.
+    #[command(flatten)]
+    pub strictness: StrictnessArguments,
 }
 
 const UPLOAD_EXAMPLES: &str = "\
@@ -331,7 +331,7 @@ pub struct UploadArguments {
     /// Identifier of the dataset
     pub dataset: Uuid,
     /// Input table (CSV, Excel or Parquet)
-    #[arg(long, value_name = "CSV")]
+    #[arg(long, value_name = "TABLE")]
     pub data: Data,
     /// Text format of the table.
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `fhaim dataset ...` and `fhaim ledger`.
+//! `fhaim dataset ...`.
 
 use fhaim_files::{FormatArguments, StrictnessArguments};
 use std::{io::Read as _, path::Path, sync::Arc};
@@ -6,12 +6,11 @@ use std::{io::Read as _, path::Path, sync::Arc};
 use fhaim_api::{
     Digest,
     dataset::{Dataset, DatasetState},
-    keys::DatasetLedger,
     problem::ProblemKind,
     upload::Upload,
 };
-use fhaim_domain::{Claim, NearUnique, Schema, counted};
-use fhaim_dp::{Ladder, Rho};
+use fhaim_domain::{NearUnique, Schema, counted};
+use fhaim_dp::Ladder;
 use fhaim_files::{
     ask, can_ask,
     memory::{self, RecordSource, Use},
@@ -32,7 +31,7 @@ use super::{
         CreateArguments, DatasetCommand, DeleteArguments, ListArguments, RenameArguments,
         ShowArguments, UploadArguments,
     },
-    holders, login,
+    holders, ledger, login,
 };
 use crate::{
     counting,
@@ -347,23 +346,12 @@ async fn show(arguments: &ShowArguments) -> Result<(), Error> {
         }
     }
     match client.ledger(dataset.id).await {
-        Ok(ledger) => text.push_str(&budget(&ledger)),
+        Ok(ledger) => text.push_str(&ledger::budget(&ledger)),
         // Before the upload, there are no keys and no ledger.
         Err(error) if error.kind() == Some(ProblemKind::NotFound) => {}
         Err(error) => text.push_str(&format!("budget: unknown: {error}\n")),
     }
     output::print(&text)
-}
-
-fn budget(ledger: &DatasetLedger) -> String {
-    let mut text = format!(
-        "budget: rho {:.6}, spent {:.6}, available for new runs {:.6}\n",
-        ledger.budget.rho, ledger.spent.rho, ledger.unclaimed.rho
-    );
-    if let Some(reason) = &ledger.frozen {
-        text.push_str(&format!("nothing more can be released: {reason}\n"));
-    }
-    text
 }
 
 async fn delete(arguments: &DeleteArguments) -> Result<(), Error> {
@@ -407,81 +395,4 @@ fn confirmed(dataset: Uuid) -> Result<bool, Error> {
     Ok(ask(&format!(
         "Delete {dataset}, its keys and all its results? This cannot be undone."
     ))?)
-}
-
-/// Describes the cost of drafting the schema. The holder states it, and no service can check it.
-fn drafted(claim: Claim) -> String {
-    let rho = Rho::from_count(claim.rho).to_f64();
-    format!(
-        "schema: drafted privately, rho {rho:.6} (epsilon {}, delta {:e}) according to its holder; this cost \
-         adds to the budget\n",
-        claim.epsilon, claim.delta
-    )
-}
-
-/// `fhaim ledger`.
-pub async fn ledger(arguments: &ShowArguments) -> Result<(), Error> {
-    let client = login::client()?;
-    let ledger = client.ledger(arguments.dataset).await?;
-    if arguments.json {
-        return output::print_json(&ledger);
-    }
-    let dataset = client.dataset(arguments.dataset).await?;
-    let claim = dataset.terms.0.schema.claim();
-    let mut text = claim.map_or_else(String::new, drafted);
-    text.push_str(&budget(&ledger));
-    for run in &ledger.runs {
-        text.push_str(&format!(
-            "\njob {}: spent {:.6} of {:.6}\n",
-            run.job, run.spent.rho, run.budget.rho
-        ));
-        text.push_str("release       cells        sigma           rho  what\n");
-        for entry in &run.entries {
-            let cost = entry.cost().map_or(f64::INFINITY, Rho::to_f64);
-            let sigma = (4.0 * entry.debit.variance_units as f64).sqrt();
-            text.push_str(&format!(
-                "{:7} {:11} {sigma:12.2} {cost:13.3e}  {}\n",
-                entry.debit.number, entry.debit.cells, entry.debit.description
-            ));
-        }
-    }
-    output::print(&text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cost_of_the_draft_is_shown() {
-        let claim = Claim {
-            epsilon: 0.1,
-            delta: 1e-10,
-            rho: 1 << 70,
-        };
-        let told = drafted(claim);
-        assert!(
-            told.starts_with("schema: drafted privately, rho 0.000977 (epsilon 0.1, delta 1e-10)"),
-            "{told}"
-        );
-    }
-
-    #[test]
-    fn frozen_ledger_shows_the_reason() {
-        let cost = |rho: f64| serde_json::json!({ "exact": "1", "rho": rho });
-        let mut ledger = serde_json::json!({
-            "dataset": Uuid::nil(), "budget": cost(0.5), "spent": cost(0.25),
-            "unclaimed": cost(0.25), "runs": [],
-            "receipt": {
-                "dataset": Uuid::nil(), "height": 1, "head": "0".repeat(64), "signature": "",
-            },
-        });
-        let told =
-            |ledger: &serde_json::Value| budget(&serde_json::from_value(ledger.clone()).unwrap());
-        let open = "budget: rho 0.500000, spent 0.250000, available for new runs 0.250000\n";
-        assert_eq!(told(&ledger), open);
-        ledger["frozen"] = "set back".into();
-        let frozen = format!("{open}nothing more can be released: set back\n");
-        assert_eq!(told(&ledger), frozen);
-    }
 }

@@ -24,6 +24,8 @@ pub struct Forecast {
     asked: usize,
     /// Time of the first request.
     begun: Option<OffsetDateTime>,
+    /// The last description of the remaining time, which is not repeated.
+    told: Option<String>,
 }
 
 impl Forecast {
@@ -45,6 +47,7 @@ impl Forecast {
             stages,
             asked: 0,
             begun: None,
+            told: None,
         }
     }
 
@@ -60,10 +63,13 @@ impl Forecast {
         let done = self.asked;
         self.asked += 1;
         let left = self.left(done, (at - begun).as_seconds_f64())?;
-        Some(format!(
-            "about {} left, according to the time so far",
-            duration(left)
-        ))
+        let left = duration(left);
+        let told = format!("about {left} left, according to the time so far");
+        if self.told.as_ref() == Some(&told) {
+            return None;
+        }
+        self.told = Some(told.clone());
+        Some(told)
     }
 
     /// Returns the remaining seconds after `done` batches that took `took` seconds together.

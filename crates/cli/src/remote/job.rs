@@ -10,7 +10,7 @@ use fhaim_api::job::{Draw, Happening, Job, JobEvent, JobState, ReleasedStatistic
 use fhaim_domain::counted;
 use fhaim_dp::accounting;
 use fhaim_files::{
-    ask, can_ask,
+    OutputFormat, ask, can_ask,
     progress::{PhaseProgress, Progress},
 };
 use fhaim_sdk::Client;
@@ -36,9 +36,12 @@ pub async fn run(command: &JobCommand, progress: &Progress) -> Result<(), Error>
         JobCommand::Run(arguments) => start(&client, arguments, progress).await,
         JobCommand::Watch(arguments) => {
             let (job, json) = (arguments.job, arguments.json);
-            let dataset = client.job(job).await?.dataset;
-            let forecast = forecast(&client, dataset, progress).await;
-            watch(&client, job, forecast, json, progress).await
+            let watched = async {
+                let dataset = client.job(job).await?.dataset;
+                let forecast = forecast(&client, dataset, progress).await;
+                follow(&client, job, forecast, json, progress).await
+            };
+            until_interrupted(job, watched).await
         }
         JobCommand::List(arguments) => {
             let jobs = client.jobs(arguments.dataset).await?;
@@ -90,7 +93,8 @@ async fn start(
         }
     })?;
     if arguments.watch {
-        return watch(client, job.id, forecast, json, progress).await;
+        let watched = follow(client, job.id, forecast, json, progress);
+        return until_interrupted(job.id, watched).await;
     }
     if json {
         return output::print_json(&job);
@@ -106,15 +110,16 @@ async fn forecast(client: &Client, dataset: Uuid, progress: &Progress) -> Option
     }
 }
 
-/// Returns the question before a run, with its cost and the remaining budget.
 /// Asks at the terminal before a run starts. Without a terminal, stops a run after the first one, unless it may be the
 /// continuation of a run with a known identifier.
 async fn agree(client: &Client, arguments: &JobRunArguments) -> Result<(), Error> {
     let dataset = arguments.dataset;
     if can_ask() {
-        return match ask(&question(client, dataset).await?)? {
-            true => Ok(()),
-            false => Err(Error::Usage("cancelled: nothing was started".to_owned())),
+        return match question(client, dataset).await? {
+            Some(question) if !ask(&question)? => {
+                Err(Error::Usage("cancelled: nothing was started".to_owned()))
+            }
+            _ => Ok(()),
         };
     }
     if arguments.job.is_none() {
@@ -126,12 +131,17 @@ async fn agree(client: &Client, arguments: &JobRunArguments) -> Result<(), Error
     Ok(())
 }
 
-async fn question(client: &Client, dataset: Uuid) -> Result<String, Error> {
+/// Returns the question before a run, with its cost and the remaining budget, or `None` if no run is left. Then only a
+/// run that was started before can continue.
+async fn question(client: &Client, dataset: Uuid) -> Result<Option<String>, Error> {
     let shown = client.dataset(dataset).await?;
+    if shown.runs_left == 0 {
+        return Ok(None);
+    }
     let ledger = client.ledger(dataset).await?;
     let terms = &shown.terms.0;
     let run = accounting::rho(terms.epsilon, terms.delta)?.share(terms.runs);
-    Ok(format!(
+    Ok(Some(format!(
         "A run over {} spends at most rho {:.6}. It uses one of {} left of {}. Spent so far: rho {:.6} of \
          {:.6} (epsilon {} at delta {:e}). Spent budget cannot be recovered. Start the run?",
         shown.name,
@@ -142,7 +152,7 @@ async fn question(client: &Client, dataset: Uuid) -> Result<String, Error> {
         ledger.budget.rho,
         terms.epsilon,
         terms.delta,
-    ))
+    )))
 }
 
 async fn releases(client: &Client, arguments: &JobArguments) -> Result<(), Error> {
@@ -200,8 +210,19 @@ fn line(job: &Job) -> String {
     )
 }
 
+/// Watches a job until it ends or the user presses Ctrl-C, which does not stop the job.
+async fn until_interrupted(
+    id: Uuid,
+    watched: impl Future<Output = Result<(), Error>>,
+) -> Result<(), Error> {
+    tokio::select! {
+        ended = watched => ended,
+        Ok(()) = tokio::signal::ctrl_c() => Err(Error::Watching { job: id.to_string() }),
+    }
+}
+
 /// Follows a job until it ends, and reconnects after a broken connection.
-async fn watch(
+async fn follow(
     client: &Client,
     id: Uuid,
     mut forecast: Option<Forecast>,
@@ -282,9 +303,9 @@ pub const DOWNLOAD_EXAMPLES: &str = "\
 Examples:
   fhaim download 0198c0de-0000-7000-8000-000000000001 --out synthetic.csv
   fhaim download --link-file link.txt --out synthetic.csv
-  fhaim download 0198c0de-0000-7000-8000-000000000001 --out big.parquet --format parquet \\
-      --rows 1000000 --where race=Asian --draw-seed 7
-  fhaim download 0198c0de-0000-7000-8000-000000000001 --model patients.model
+  fhaim download 0198c0de-0000-7000-8000-000000000001 --out big.parquet \\
+      --rows 1000000 --where race=Asian --seed 7
+  fhaim download 0198c0de-0000-7000-8000-000000000001 --model-out patients.model
   fhaim download 0198c0de-0000-7000-8000-000000000001 --out synthetic.csv \\
       --card synthetic.card.html --card synthetic.card.json
 
@@ -303,52 +324,42 @@ pub struct DownloadArguments {
     /// File with a link to another account's result, instead of a job
     #[arg(long, value_name = "FILE", conflicts_with = "job")]
     pub link_file: Option<PathBuf>,
-    /// Output file for the synthetic table
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["model", "card"])]
+    /// Output file for the synthetic table: CSV or, with the extension .parquet, Parquet
+    #[arg(long, value_name = "TABLE", required_unless_present_any = ["model_out", "card"])]
     pub out: Option<PathBuf>,
     /// Output file for the model
     #[arg(long, value_name = "FILE", conflicts_with = "link_file")]
-    pub model: Option<PathBuf>,
+    pub model_out: Option<PathBuf>,
     /// Output file for the data card, which may be published: .html or .json (may be repeated)
     #[arg(long, value_name = "FILE", value_parser = CardFile::parse)]
     pub card: Vec<CardFile>,
     #[command(flatten)]
     pub overwriting: OverwriteArguments,
-    /// Format of the synthetic table: csv or parquet
-    #[arg(long, default_value = "csv", value_parser = table_format)]
-    pub format: TableFormat,
-    /// Number of records [default: the model's estimate of the number of real records]
-    #[arg(long, requires = "out")]
+    /// Number of synthetic records [default: the model's estimate of the number of real records]
+    #[arg(long, value_name = "N", requires = "out")]
     pub rows: Option<u64>,
     /// Seed of the records: the same seed draws the same table [default: a random seed]
-    #[arg(long, value_name = "SEED", requires = "out")]
-    pub draw_seed: Option<u64>,
+    #[arg(long, value_name = "N", requires = "out")]
+    pub seed: Option<u64>,
     /// Condition that every record must meet (may be repeated)
     #[arg(long = "where", value_name = "COLUMN=VALUE", requires = "out")]
     pub conditions: Vec<String>,
 }
 
-fn table_format(text: &str) -> Result<TableFormat, String> {
-    match text {
-        "csv" => Ok(TableFormat::Csv),
-        "parquet" => Ok(TableFormat::Parquet),
-        _ => Err("use csv or parquet".to_owned()),
-    }
-}
-
 /// Runs `fhaim download`.
 pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Result<(), Error> {
     let cards = arguments.card.iter().map(|card| &card.path);
-    let outputs = arguments.out.iter().chain(&arguments.model).chain(cards);
+    let outputs = arguments.out.iter().chain(&arguments.model_out).chain(cards);
     let outputs: Vec<&Path> = outputs.map(PathBuf::as_path).collect();
     output::check_distinct(&[], &outputs)?;
+    let format = arguments.out.as_deref().map(OutputFormat::of).transpose()?;
     let existing = arguments.overwriting.existing();
     let create = |path: &Option<PathBuf>| {
         let path = path.as_deref();
         path.map(|path| StagedFile::create(path, existing))
             .transpose()
     };
-    let (table, model) = (create(&arguments.out)?, create(&arguments.model)?);
+    let (table, model) = (create(&arguments.out)?, create(&arguments.model_out)?);
     let cards = arguments
         .card
         .iter()
@@ -358,30 +369,32 @@ pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Res
     if let (Some(path), Some(mut staged)) = (&arguments.out, table) {
         let phase = progress.uncounted("download");
         let mut file = tokio::fs::File::from_std(staged.handle()?);
-        let bytes = download_table(&client, arguments, &mut file).await?;
+        let bytes = download_table(&client, arguments, format, &mut file).await?;
         phase.finish();
         end(staged, path, bytes)?;
     }
-    if let (Some(path), Some(mut staged), Some(job)) = (&arguments.model, model, arguments.job) {
+    if let (Some(path), Some(mut staged), Some(job)) = (&arguments.model_out, model, arguments.job)
+    {
         let phase = progress.uncounted("download the model");
         let mut file = tokio::fs::File::from_std(staged.handle()?);
         let bytes = client.download_model(job, &mut file).await?;
         phase.finish();
         end(staged, path, bytes)?;
     }
-    write_cards(&client, arguments, cards).await
+    let is_csv = format == Some(OutputFormat::Csv);
+    write_cards(&client, arguments, is_csv, cards).await
 }
 
 /// Writes the cards of the downloaded table, or of the result.
 async fn write_cards(
     client: &Client,
     arguments: &DownloadArguments,
+    is_csv: bool,
     files: Vec<StagedFile>,
 ) -> Result<(), Error> {
     if files.is_empty() {
         return Ok(());
     }
-    let is_csv = arguments.format == TableFormat::Csv;
     let table = arguments.out.as_deref();
     let table = table.map(|path| card::downloaded(path, is_csv, arguments.rows));
     let table = table.transpose()?.flatten();
@@ -406,12 +419,16 @@ fn end(staged: StagedFile, path: &Path, bytes: u64) -> Result<(), Error> {
 async fn download_table(
     client: &Client,
     arguments: &DownloadArguments,
+    format: Option<OutputFormat>,
     file: &mut tokio::fs::File,
 ) -> Result<u64, Error> {
     let draw = Draw {
-        format: arguments.format,
+        format: match format {
+            Some(OutputFormat::Parquet) => TableFormat::Parquet,
+            Some(OutputFormat::Csv) | None => TableFormat::Csv,
+        },
         rows: arguments.rows,
-        seed: arguments.draw_seed,
+        seed: arguments.seed,
         r#where: Some(arguments.conditions.join(",")).filter(|text| !text.is_empty()),
     };
     match (&arguments.link_file, arguments.job) {

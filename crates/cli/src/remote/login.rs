@@ -11,7 +11,7 @@ use fhaim_api::{
     account::{Credentials, Secret},
     keys::Receipt,
 };
-use fhaim_files::{home, note};
+use fhaim_files::{home, note, note_once};
 use fhaim_protocol::roster::HolderSigningKey;
 use fhaim_sdk::{Client, Endpoints, Keeper, Login, ReceiptStore};
 use serde::{Deserialize, Serialize};
@@ -159,7 +159,14 @@ impl ReceiptStore for ReceiptFiles {
 
 fn keeping(endpoints: Endpoints, path: PathBuf) -> Result<Client, Error> {
     let receipts = ReceiptFiles::of(&endpoints.crypto)?;
-    let client = Client::new(endpoints.clone())?.with_receipts(Arc::new(receipts));
+    let client = Client::new(endpoints.clone())?
+        .with_receipts(Arc::new(receipts))
+        .with_waiting(Arc::new(|error| {
+            // A service that is busy answers, and an upload is often repeated.
+            if matches!(error, fhaim_sdk::Error::Unreachable { .. }) {
+                note_once("a service does not answer: trying again for up to a minute");
+            }
+        }));
     Ok(client.with_keeper(Arc::new(LoginFile { path, endpoints })))
 }
 

@@ -7,6 +7,7 @@ pub mod dataset;
 mod forecast;
 mod holders;
 pub mod job;
+pub mod ledger;
 pub mod link;
 pub mod login;
 pub mod verify;

@@ -48,7 +48,7 @@ pub struct VerifyArguments {
     /// Identifier of the dataset
     pub dataset: Uuid,
     /// Table that was uploaded
-    #[arg(long, value_name = "CSV", required_unless_present = "shares")]
+    #[arg(long, value_name = "TABLE", required_unless_present = "shares")]
     pub data: Option<Data>,
     /// Output file for this holder's share, for a dataset with several holders. Compares nothing
     #[arg(long, value_name = "FILE", requires = "data")]

@@ -22,7 +22,7 @@ use crate::{error::Error, output};
 
 pub const BACKUP_EXAMPLES: &str = "\
 Examples:
-  fhaim admin backup --data fhaim-data --out /backup/2026-11-22
+  fhaim admin backup --data-dir fhaim-data --out /backup/2026-11-22
 
 The backup has databases and blobs in OUT/SERVICE, and sealing keys in OUT/keys. Store the keys in a
 different place: anyone with both can read the tables. `fhaim up` may run during the backup. For Postgres
@@ -30,8 +30,8 @@ and S3, use their own tools, in the order that infra/README.md describes.";
 
 pub const RESTORE_EXAMPLES: &str = "\
 Examples:
-  fhaim admin restore --from /backup/2026-11-22 --data fhaim-data
-  fhaim admin compare --data fhaim-data
+  fhaim admin restore --from /backup/2026-11-22 --data-dir fhaim-data
+  fhaim admin compare --data-dir fhaim-data
 
 A restored ledger lacks the budget that was spent after the backup. If a request later carries a newer
 receipt of a dataset, that dataset is frozen permanently, and only its finished tables remain. If no
@@ -43,7 +43,7 @@ the latest backup.";
 pub struct BackupArguments {
     /// Data folder of `fhaim up`
     #[arg(long, value_name = "DIR", default_value = "fhaim-data")]
-    pub data: PathBuf,
+    pub data_dir: PathBuf,
     /// Folder for the backup. It must not exist
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
@@ -57,7 +57,7 @@ pub struct RestoreArguments {
     pub from: PathBuf,
     /// New data folder for `fhaim up`. It must not exist
     #[arg(long, value_name = "DIR", default_value = "fhaim-data")]
-    pub data: PathBuf,
+    pub data_dir: PathBuf,
 }
 
 /// Returns the services with data in a folder, the crypto service last.
@@ -72,7 +72,7 @@ fn order(folder: &Path) -> Vec<Service> {
 
 /// Runs `fhaim admin backup`.
 pub async fn backup(arguments: &BackupArguments) -> Result<(), Error> {
-    let (data, out) = (&arguments.data, &arguments.out);
+    let (data, out) = (&arguments.data_dir, &arguments.out);
     // Fail before creating anything.
     for service in order(data) {
         up::stored(data, service)?;
@@ -153,7 +153,7 @@ async fn copy_services(data: &Path, out: &Path) -> Result<usize, Error> {
 
 /// Runs `fhaim admin restore`.
 pub async fn restore(arguments: &RestoreArguments) -> Result<(), Error> {
-    let (from, data) = (&arguments.from, &arguments.data);
+    let (from, data) = (&arguments.from, &arguments.data_dir);
     let keys = from.join("keys");
     for service in order(from) {
         let path = from.join(service.as_str()).join("store.db");
@@ -187,7 +187,7 @@ pub async fn restore(arguments: &RestoreArguments) -> Result<(), Error> {
     }
     finish(&partial, data)?;
     output::print(&format!(
-        "{}: restored; check the services with `fhaim admin compare --data {}`\n",
+        "{}: restored; check the services with `fhaim admin compare --data-dir {}`\n",
         data.display(),
         data.display()
     ))

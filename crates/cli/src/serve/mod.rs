@@ -76,7 +76,7 @@ pub struct KeyshareArguments {
 pub const UP_EXAMPLES: &str = "\
 Examples:
   fhaim up
-  fhaim up --data /srv/fhaim --listen 0.0.0.0:8080
+  fhaim up --data-dir /srv/fhaim --listen 0.0.0.0:8080
   fhaim up --witness --keys 2";
 
 /// Returns the asynchronous runtime for network input and output.

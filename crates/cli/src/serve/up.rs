@@ -32,7 +32,7 @@ use crate::{error::Error, output};
 pub struct UpArguments {
     /// Data folder of all services
     #[arg(long, value_name = "DIR", default_value = "fhaim-data")]
-    pub data: PathBuf,
+    pub data_dir: PathBuf,
     /// Address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
@@ -54,7 +54,7 @@ pub struct UpArguments {
     #[arg(long, value_name = "FILTER", default_value = "warn")]
     pub log: String,
     /// Seconds until the work of a killed process is resumed
-    #[arg(long, value_name = "S", default_value_t = 30)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub lease_seconds: u64,
     /// Folder of the web page's files [default: web/dist of the source checkout, if it was built]
     #[arg(long, value_name = "DIR")]
@@ -79,7 +79,7 @@ fn is_served(arguments: &UpArguments, service: Service) -> bool {
         Service::Keyshare1 => arguments.keys > 1,
         Service::Keyshare2 => arguments.keys > 2,
     };
-    asked || folder(&arguments.data, service).exists()
+    asked || folder(&arguments.data_dir, service).exists()
 }
 
 /// Time that running work has to finish after the process is signalled to stop.
@@ -95,8 +95,8 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
         Some(folder) => web::router(&folder)?,
         None => Router::new(),
     };
-    make_folder(&arguments.data)?;
-    let _lock = lock(&arguments.data)?;
+    make_folder(&arguments.data_dir)?;
+    let _lock = lock(&arguments.data_dir)?;
     let listener = program::listen(&arguments.listen.to_string()).await;
     let listener = listener.map_err(|error| Error::Service(error.to_string()))?;
     let address = listener.local_addr();
@@ -106,7 +106,7 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let all: Vec<Service> = all
         .filter(|&service| is_served(arguments, service))
         .collect();
-    let common = |service| common(&arguments.data, service, &all, address, lease_seconds);
+    let common = |service| common(&arguments.data_dir, service, &all, address, lease_seconds);
     let crypto = fhaim_crypto::Config::from(common(Service::Crypto)?);
     let of = |common| fhaim_computation::Config {
         stored_bytes: 1 << 40, // the operator does not share the disk with other accounts
@@ -160,7 +160,7 @@ fn lock(data: &Path) -> Result<fs::File, Error> {
         Ok(()) => Ok(file),
         Err(fs::TryLockError::WouldBlock) => Err(Error::Usage(format!(
             "{} is in use by another `fhaim up`: stop that process, or name another folder with \
-             --data",
+             --data-dir",
             data.display()
         ))),
         Err(fs::TryLockError::Error(source)) => Err(Error::Write { path, source }),
@@ -279,7 +279,7 @@ async fn first_account(
     arguments: &UpArguments,
     generation: &fhaim_generation::State,
 ) -> Result<Option<PathBuf>, Error> {
-    let path = arguments.data.join("first-account");
+    let path = arguments.data_dir.join("first-account");
     if path.exists() {
         return Ok(Some(path));
     }
@@ -309,7 +309,7 @@ fn say(
 ) -> Result<(), Error> {
     let mut text = format!(
         "fhaim is up at http://{address}, its data in {}\n",
-        arguments.data.display()
+        arguments.data_dir.display()
     );
     if let Some(path) = account {
         text.push_str(&format!(

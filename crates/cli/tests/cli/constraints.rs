@@ -49,10 +49,7 @@ fn drawn_records_satisfy_the_schemas_constraints() {
         "--out",
         "more.csv",
     ];
-    let run = fhaim(
-        folder.path(),
-        &[&sample[..], &["--records", "500"]].concat(),
-    );
+    let run = fhaim(folder.path(), &[&sample[..], &["--rows", "500"]].concat());
     assert!(run.status.success(), "{}", stderr(&run));
     for name in ["s.csv", "more.csv"] {
         let text = fs::read_to_string(folder.path().join(name)).unwrap();

@@ -144,11 +144,12 @@ fn version_is_the_release_with_an_optional_commit() {
     assert!(rest == Some("") || commit.is_some_and(is_commit), "{said}");
 }
 
-/// Only programs that are built for tests can draw noise from a seed.
+/// Only programs that are built for tests can draw noise from a seed. `download` draws records from a model.
 #[test]
-fn no_command_takes_a_seed() {
+fn only_download_takes_a_seed() {
     let folder = TempDir::new().unwrap();
-    for (command, help) in all_help() {
+    let others = all_help().into_iter();
+    for (command, help) in others.filter(|(command, _)| command != "download") {
         assert!(
             !help.split_whitespace().any(|word| word == "--seed"),
             "{help}"
@@ -176,4 +177,69 @@ fn unexpected_file_is_reported_with_the_flag_for_tables() {
         said.contains("'table.csv'") && said.contains("such as --data"),
         "{said}"
     );
+}
+
+#[test]
+fn program_without_arguments_shows_its_purpose_and_three_commands() {
+    let folder = TempDir::new().unwrap();
+    let output = fhaim(folder.path(), &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let commands: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("  fhaim "))
+        .collect();
+    let begin = ["  fhaim demo", "  fhaim schema infer ", "  fhaim run "];
+    assert_eq!(commands.len(), begin.len(), "{text}");
+    assert!(
+        commands
+            .iter()
+            .zip(begin)
+            .all(|(line, begin)| line.starts_with(begin)),
+        "{text}"
+    );
+    assert!(
+        text.lines().count() < 20 && text.lines().all(|line| line.len() <= 100),
+        "{text}"
+    );
+}
+
+/// A command with many flags has each of them under the heading of its purpose, and the general ones last.
+#[test]
+fn flags_of_long_commands_are_grouped_by_purpose() {
+    let general = ["-q", "-h"];
+    for (command, help) in all_help() {
+        let Some((_, last)) = help.split_once("\nOptions:\n") else {
+            continue;
+        };
+        if help.contains("\nOutput:\n") || help.contains("\nServer:\n") {
+            let (last, _) = last.split_once("\nExamples:").unwrap();
+            let flags = last
+                .lines()
+                .map(str::trim)
+                .filter(|line| line.starts_with('-'));
+            let flags: Vec<&str> = flags.filter_map(|line| line.split(',').next()).collect();
+            assert_eq!(flags, general, "{command}: {help}");
+        }
+    }
+}
+
+#[test]
+fn help_fits_a_terminal_of_100_columns() {
+    for (command, help) in all_help() {
+        let mut lines = help.lines().filter(|line| !line.starts_with("Usage:"));
+        let wide = lines.find(|line| line.chars().count() > 100);
+        assert_eq!(wide, None, "{command}");
+    }
+}
+
+#[test]
+fn short_help_is_shorter_than_long_help() {
+    let folder = TempDir::new().unwrap();
+    let lines = |flag: &str| {
+        let output = fhaim(folder.path(), &["run", flag]);
+        String::from_utf8(output.stdout).unwrap().lines().count()
+    };
+    let (short, long) = (lines("-h"), lines("--help"));
+    assert!(short < 80 && short < long, "{short} {long}");
 }

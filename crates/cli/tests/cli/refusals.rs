@@ -181,7 +181,7 @@ fn arguments_out_of_range_are_rejected() {
     let mechanism = ["--epsilon", "1", "--mechanism", "rap"];
     let known = "possible values: staged, fhaim-l2, aim, mst, one-ways";
     refused_arguments(&mechanism, &["'rap'", "--mechanism", known]);
-    refused_arguments(&["--epsilon", "1", "--records", "0"], &["--records"]);
+    refused_arguments(&["--epsilon", "1", "--rows", "0"], &["--rows"]);
     let cap = ["--epsilon", "1", "--model-mb", "0"];
     refused_arguments(&cap, &["model cap", "raise --model-mb"]);
     let bound = ["--epsilon", "1", "--record-bound", "19"];

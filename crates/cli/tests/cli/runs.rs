@@ -10,7 +10,7 @@ use crate::{SCHEMA, fhaim, folder, generate, names, stderr, table};
 fn local_and_run_write_a_table_that_matches_the_schema() {
     for command in ["local", "run"] {
         let folder = folder(table(200), SCHEMA);
-        let more = "--epsilon 10 --records 50 --report r.html --json";
+        let more = "--epsilon 10 --rows 50 --report r.html --json";
         let more: Vec<&str> = more.split(' ').collect();
         let output = fhaim(folder.path(), &generate(command, &more));
         assert!(output.status.success(), "{command}: {}", stderr(&output));
@@ -86,7 +86,7 @@ fn identifiers_missing_texts_and_others_follow_the_schema() {
     ] {
         assert!(told.contains(words), "{told}");
     }
-    let more = ["--epsilon", "10", "--records", "200"];
+    let more = ["--epsilon", "10", "--rows", "200"];
     let output = fhaim(folder.path(), &generate("local", &more));
     assert!(output.status.success(), "{}", stderr(&output));
     let made = fs::read_to_string(folder.path().join("out.csv")).unwrap();

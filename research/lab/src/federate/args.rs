@@ -175,7 +175,7 @@ pub struct FederateArguments {
     pub ledger: Option<PathBuf>,
     /// Number of synthetic records [default: the noisy number of records of the first parties]
     #[arg(long, value_name = "N", value_parser = count)]
-    pub records: Option<NonZeroUsize>,
+    pub rows: Option<NonZeroUsize>,
     /// Maximum memory for the model, in MB
     #[arg(long, value_name = "MB", default_value_t = 80)]
     pub model_mb: usize,

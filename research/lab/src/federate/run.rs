@@ -104,8 +104,8 @@ pub fn run(
     check(arguments)?;
     let rho = accounting::rho(arguments.epsilon, arguments.delta)?;
     let schema = input::schema(&arguments.schema)?;
-    if let Some(records) = arguments.records {
-        size::check_drawn(records.get(), schema.columns().len(), "--records")?;
+    if let Some(rows) = arguments.rows {
+        size::check_drawn(rows.get(), schema.columns().len(), "--rows")?;
     }
     let files = part_files(&arguments.parts)?;
     let inputs = files.iter().map(PathBuf::as_path);
@@ -144,7 +144,7 @@ pub fn run(
     let modelled = (finished.outcome.model.total().round() as usize).max(1);
     // Noise can make the number of records larger than memory permits.
     let modelled = modelled.min(size::most_records(schema.columns().len()));
-    let records = arguments.records.map_or(modelled, NonZeroUsize::get);
+    let records = arguments.rows.map_or(modelled, NonZeroUsize::get);
     let mut rng = generator(seed, Purpose::Records)?;
     let sampled = sample_allowed(&finished.outcome.model, &schema, records, &mut rng)?;
     input::remark_on_constraints(&schema, sampled.allowed);

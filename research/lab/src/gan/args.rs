@@ -33,8 +33,8 @@ With a budget, the command adds the used records to the usage history that it sh
 
 const SAMPLE_EXAMPLES: &str = "\
 Examples:
-  fhaim-lab gan sample gan.bin --schema a.json --records 1000 --out s.csv
-  fhaim-lab gan sample images.bin --records 100 --out drawn.idx3";
+  fhaim-lab gan sample gan.bin --schema a.json --rows 1000 --out s.csv
+  fhaim-lab gan sample images.bin --rows 100 --out drawn.idx3";
 
 const ATTACK_EXAMPLES: &str = "\
 Examples:
@@ -308,9 +308,9 @@ pub struct SampleArguments {
     /// Schema, if the records are of a table
     #[arg(long, value_name = "JSON")]
     pub schema: Option<PathBuf>,
-    /// Number of records to draw
+    /// Number of synthetic records
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = up_to::<MAX_RECORDS>)]
-    pub records: usize,
+    pub rows: usize,
     /// Delimiter of the table's fields [default: a comma]
     #[arg(long, value_name = "CHAR", value_parser = delimiter, requires = "schema")]
     pub delimiter: Option<u8>,

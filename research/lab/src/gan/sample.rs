@@ -18,7 +18,7 @@ pub fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     check_distinct(&inputs, &[&arguments.out])?;
     let mut file = StagedFile::create(&arguments.out, Existing::Replace)?;
     let model = data::model(&arguments.model)?;
-    data::check_drawn("--records", arguments.records, model.shape())?;
+    data::check_drawn("--rows", arguments.rows, model.shape())?;
     let mut rng = fhaim_dp::generator().map_err(|_| Failure::NoRandomness)?;
     let schema = match (model.shape(), &arguments.schema) {
         (Shape::Codes(sizes), Some(path)) => {
@@ -41,7 +41,7 @@ pub fn run(arguments: &SampleArguments) -> Result<(), Failure> {
         }
         (Shape::Image { .. }, None) => None,
     };
-    let drawn = model.sample(arguments.records, &mut rng)?;
+    let drawn = model.sample(arguments.rows, &mut rng)?;
     let bytes = match schema {
         None => drawn
             .images()

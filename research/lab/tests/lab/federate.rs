@@ -66,7 +66,7 @@ fn split_keeps_every_record_and_run_writes_a_ledger_per_party() {
         let files = [
             "--ledger",
             "ledger.json",
-            "--records",
+            "--rows",
             "50",
             "--yes",
             "--json",
@@ -169,8 +169,8 @@ fn invalid_requests_are_rejected_in_one_line() {
          rounds",
     );
     refused(
-        &with(&["--epsilon", "1", "--records", "18446744073709551615"]),
-        "(--records)",
+        &with(&["--epsilon", "1", "--rows", "18446744073709551615"]),
+        "(--rows)",
     );
     refused(
         &with(&["--epsilon", "1", "--triples", "0"]),
@@ -371,7 +371,7 @@ fn run_costs_are_recorded_for_all_parties_or_none() {
     let folder = divided("12");
     // Twelve uses are more than 2,500 bytes, and a block is 512 or 1,024.
     let script = "trap '' XFSZ; ulimit -f 2; exec \"$0\" \"$@\"";
-    let more = ["--epsilon", "1", "--records", "3", "--method", "dist-aim"];
+    let more = ["--epsilon", "1", "--rows", "3", "--method", "dist-aim"];
     let run = [&["-c", script, PROGRAM], &RUN[..], &more].concat();
     let run = fhaim_kit::command::run("sh", folder.path(), &run);
     assert!(run.status.success(), "{}", stderr(&run));
@@ -424,7 +424,7 @@ fn too_small_budget_is_rejected_with_the_least_sufficient_one() {
                 "--method",
                 method,
                 "--yes",
-                "--records",
+                "--rows",
                 "20",
                 "--epsilon",
                 epsilon,
@@ -439,7 +439,7 @@ fn too_small_budget_is_rejected_with_the_least_sufficient_one() {
     let run = |share| {
         let more = [
             "--yes",
-            "--records",
+            "--rows",
             "20",
             "--epsilon",
             "1",

@@ -91,7 +91,7 @@ fn convolutions_learn_images() {
         done(folder, &format!("{train} --steps 3 --method {method}"));
     }
     done(folder, &format!("{train} --steps 600 --method central"));
-    done(folder, "sample g.bin --records 40 --out drawn.idx3");
+    done(folder, "sample g.bin --rows 40 --out drawn.idx3");
     let drawn = read_images(&fs::read(folder.join("drawn.idx3")).unwrap()).unwrap();
     // All images have two halves: bright above, dark below.
     let right = drawn.pixels.iter().enumerate();
@@ -117,7 +117,7 @@ fn table_networks_are_trained_sampled_and_attacked() {
     );
     done(
         folder,
-        "sample g.bin --schema s.json --records 600 --out drawn.csv",
+        "sample g.bin --schema s.json --rows 600 --out drawn.csv",
     );
     let drawn = fs::read_to_string(folder.join("drawn.csv")).unwrap();
     let lines: Vec<&str> = drawn.lines().skip(1).collect();
@@ -180,7 +180,7 @@ fn image_networks_are_trained_sampled_and_attacked() {
     let train =
         "train --images i.idx3 --labels l.idx1 --parties 4 --out g.bin --steps 20 --hidden 16";
     done(folder, &format!("{train} --rule qli --method local"));
-    done(folder, "sample g.bin --records 9 --out drawn.idx3");
+    done(folder, "sample g.bin --rows 9 --out drawn.idx3");
     let drawn = read_images(&fs::read(folder.join("drawn.idx3")).unwrap()).unwrap();
     assert_eq!((drawn.rows, drawn.columns, drawn.len()), (3, 4, 9));
     done(
@@ -313,7 +313,7 @@ fn outputs_are_written_through_links() {
             .is_symlink()
     );
     assert!(folder.join("kept/g.bin").is_file());
-    let said = done(folder, "sample g.bin --schema s.json --records 7 --out out");
+    let said = done(folder, "sample g.bin --schema s.json --rows 7 --out out");
     // The header and the records only: their number is printed to standard error.
     assert_eq!(said.lines().count(), 8, "{said}");
     assert!(
@@ -615,9 +615,9 @@ fn invalid_numbers_are_reported_with_their_flag() {
     );
     assert!(!folder.join("g.bin").exists());
     done(folder, &format!("{central} --hidden 4 --steps 3"));
-    let sample = "sample g.bin --schema s.json --out s.csv --records";
-    refused(folder, &format!("{sample} 0"), "for '--records");
-    refused(folder, &format!("{sample} 90000000"), "--records: at most");
+    let sample = "sample g.bin --schema s.json --out s.csv --rows";
+    refused(folder, &format!("{sample} 0"), "for '--rows");
+    refused(folder, &format!("{sample} 90000000"), "--rows: at most");
     let attack = "attack g.bin --schema s.json --members parts/part-000.csv --others parts/part-001.csv --drawn";
     refused(folder, &format!("{attack} 0"), "for '--drawn");
     refused(folder, &format!("{attack} 90000000"), "--drawn: at most");
@@ -700,7 +700,7 @@ fn tables_are_read_in_their_own_dialect() {
     done(folder, train);
     done(folder, &format!("{train} --delimiter ;"));
     refused(folder, &format!("{train} --delimiter ,"), "column");
-    let sample = "sample g.bin --schema s.json --records 20 --delimiter ; --out drawn.csv";
+    let sample = "sample g.bin --schema s.json --rows 20 --delimiter ; --out drawn.csv";
     done(folder, sample);
     let drawn = fs::read_to_string(at("drawn.csv")).unwrap();
     assert!(drawn.starts_with("smokes;age;ill\n"), "{drawn}");

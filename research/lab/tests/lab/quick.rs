@@ -45,7 +45,7 @@ fn mix() {
 fn gan() {
     let train = "gan train --parts parts --schema t.schema.json --method dpgan --epsilon 8 --steps 3 --hidden 4 \
                  --batch 5 --out g.bin";
-    let sample = "gan sample g.bin --schema t.schema.json --records 20 --out s.csv";
+    let sample = "gan sample g.bin --schema t.schema.json --rows 20 --out s.csv";
     last_output(&[SPLIT, train, sample]);
 }
 

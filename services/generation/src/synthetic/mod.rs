@@ -5,7 +5,6 @@
 //! blocks, a few ahead of the connection.
 
 mod conditions;
-mod parquet;
 mod pipe;
 
 use axum::body::Body;
@@ -69,9 +68,9 @@ pub async fn draw(
     draw: Draw,
 ) -> Result<Response, Failure> {
     let schema = Arc::new(terms.schema);
-    let blocks = blocks(schema.clone(), model, &draw).await?;
+    let blocks = blocks(schema, model, &draw).await?;
     if draw.format == TableFormat::Parquet {
-        parquet::check(&blocks).map_err(|error| Refusal::Format(error.to_string()))?;
+        fhaim_parquet::check(&blocks).map_err(|error| Refusal::Format(error.to_string()))?;
     }
     let permit = state.tables.clone().acquire_owned();
     let permit = tokio::time::timeout(PATIENCE, permit).await;
@@ -80,7 +79,7 @@ pub async fn draw(
     let (pipe, body) = pipe::pipe();
     spawn_blocking(move || {
         let _permit = permit;
-        write(pipe, &schema, &blocks, draw.format);
+        write(pipe, &blocks, draw.format);
     });
     Ok((headers, Body::from_stream(body)).into_response())
 }
@@ -175,10 +174,16 @@ fn headers(
 
 /// Draws a table into a pipe. An error breaks the pipe and the connection, so that the client does
 /// not mistake an incomplete table for a complete one.
-fn write(mut pipe: Pipe, schema: &Schema, blocks: &Blocks, format: TableFormat) {
+fn write(mut pipe: Pipe, blocks: &Blocks, format: TableFormat) {
     let written = match format {
         TableFormat::Csv => write_blocks(&mut pipe, blocks),
-        TableFormat::Parquet => parquet::write(&mut pipe, schema, blocks),
+        TableFormat::Parquet => {
+            let written = fhaim_parquet::write(&mut pipe, blocks, |_| Ok(()));
+            written.map_err(|error| match error {
+                fhaim_parquet::Error::Write(source) => source,
+                other => io::Error::other(other),
+            })
+        }
     };
     match written.and_then(|()| pipe.finish()) {
         Ok(()) => {}

@@ -32,7 +32,7 @@ fn job(services: &mut Services, disturb: impl FnOnce(&mut Services)) -> Finished
     let ledger = services.json("ana", &["ledger", &dataset]);
     assert_eq!(ledger["runs"].as_array().unwrap().len(), 1);
     Finished {
-        debits: ledger["runs"][0]["entries"].as_array().unwrap().len(),
+        debits: ledger["runs"][0]["releases"].as_array().unwrap().len(),
         spent: ledger["spent"]["exact"].to_string(),
         releases,
         seconds,

@@ -66,21 +66,25 @@ fn restored_backup_freezes_only_datasets_with_later_releases() {
     // The backup is made while this job runs.
     let under_way = run(&["job", "run", &moved, "--yes"]);
     let (from, to) = (data.to_str().unwrap(), copy.to_str().unwrap());
-    run(&["admin", "backup", "--data", from, "--out", to]);
+    run(&["admin", "backup", "--data-dir", from, "--out", to]);
     run(&["job", "watch", under_way.lines().next().unwrap()]);
     job(&moved);
     run(&["dataset", "delete", &gone, "--yes"]);
     let (again, words) = fhaim(
         folder.path(),
         &data,
-        &["admin", "backup", "--data", from, "--out", to],
+        &["admin", "backup", "--data-dir", from, "--out", to],
     );
     assert!(!again && words.contains("already exists"), "{words}");
     drop(up);
     fs::remove_dir_all(&data).unwrap();
 
-    run(&["admin", "restore", "--from", to, "--data", from]);
-    let (compared, words) = fhaim(folder.path(), &data, &["admin", "compare", "--data", from]);
+    run(&["admin", "restore", "--from", to, "--data-dir", from]);
+    let (compared, words) = fhaim(
+        folder.path(),
+        &data,
+        &["admin", "compare", "--data-dir", from],
+    );
     assert!(compared, "{words}");
     let up = Up::start(&data, &listen);
     login(&up);
@@ -184,13 +188,13 @@ fn restored_backup_freezes_datasets_of_two_holders_with_later_releases() {
     let [ana, ben] = &holders;
     let (still, moved) = (dataset_of(&holders), dataset_of(&holders));
     let done = ana.job(&still);
-    ana.run(&["admin", "backup", "--data", from, "--out", to]);
+    ana.run(&["admin", "backup", "--data-dir", from, "--out", to]);
     ben.job(&moved);
     drop(up);
     fs::remove_dir_all(&data).unwrap();
 
-    ana.run(&["admin", "restore", "--from", to, "--data", from]);
-    ana.run(&["admin", "compare", "--data", from]);
+    ana.run(&["admin", "restore", "--from", to, "--data-dir", from]);
+    ana.run(&["admin", "compare", "--data-dir", from]);
     let up = Up::start(&data, &listen);
     for holder in &holders {
         holder.log_in(&up, &[]);

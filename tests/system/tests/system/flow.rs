@@ -69,7 +69,23 @@ fn whole(services: &Services) {
     same_model(services, &job);
 
     let ledger = services.json("ana", &["ledger", &dataset]);
-    let debits = ledger["runs"][0]["entries"].as_array().unwrap();
+    let debits = ledger["runs"][0]["releases"].as_array().unwrap();
+    assert!(
+        debits
+            .iter()
+            .any(|debit| debit["columns"] == serde_json::json!(["x", "c"]))
+    );
+    let phases = ledger["runs"][0]["phases"].as_array().unwrap();
+    let in_phases = phases
+        .iter()
+        .map(|phase| phase["releases"].as_u64().unwrap());
+    assert_eq!(in_phases.sum::<u64>(), debits.len() as u64);
+    assert_eq!(phases[0]["phase"], "Counting values of each column");
+    let text = services.run("ana", &["ledger", &dataset]);
+    assert!(
+        text.contains("  x x c\n") && !text.contains("attribute"),
+        "{text}"
+    );
     assert_eq!(debits.len(), served.as_array().unwrap().len());
     assert!(ledger["spent"]["rho"].as_f64().unwrap() <= ledger["budget"]["rho"].as_f64().unwrap());
 
@@ -86,7 +102,7 @@ fn whole(services: &Services) {
 
 /// Checks that the downloaded model equals that of the same run in one process.
 fn same_model(services: &Services, job: &str) {
-    services.run("ana", &["download", job, "--model", "served.model"]);
+    services.run("ana", &["download", job, "--model-out", "served.model"]);
     let file = |name: &str| fs::read(services.folder.path().join(name)).unwrap();
     assert_eq!(file("served.model"), file("own.model"));
 }

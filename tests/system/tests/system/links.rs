@@ -30,12 +30,12 @@ fn result_link_works_until_it_is_revoked() {
     ] {
         assert!(card.contains(words), "{card}");
     }
-    let draw = ["--out", "bens.csv", "--rows", "40", "--draw-seed", "3"];
+    let draw = ["--out", "bens.csv", "--rows", "40", "--seed", "3"];
     services.run(
         "ben",
         &[&["download", "--link-file", "link.txt"], &draw[..]].concat(),
     );
-    let draw = ["--out", "anas.csv", "--rows", "40", "--draw-seed", "3"];
+    let draw = ["--out", "anas.csv", "--rows", "40", "--seed", "3"];
     services.run("ana", &[&["download", job], &draw[..]].concat());
     let read = |name: &str| fs::read(services.folder.path().join(name)).unwrap();
     assert_eq!(read("bens.csv"), read("anas.csv"));

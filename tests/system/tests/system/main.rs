@@ -32,6 +32,7 @@ mod tenants;
 mod uploads;
 mod verify;
 mod views;
+mod watch;
 mod witness;
 
 /// Path of the tested program.

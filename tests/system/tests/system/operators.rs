@@ -378,7 +378,7 @@ impl Up {
     /// Starts the services at a fixed address, because the holder's program stores receipts by address.
     pub fn start(data: &Path, listen: &str) -> Self {
         let mut child = Command::new(PROGRAM)
-            .args(["up", "--listen", listen, "--data"])
+            .args(["up", "--listen", listen, "--data-dir"])
             .arg(data)
             .stdout(Stdio::piped())
             .spawn()

@@ -56,7 +56,7 @@ fn done(services: &Services, job: &str, dataset: &str) {
     let ledger = services.json("ana", &["ledger", dataset]);
     let runs = ledger["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 1);
-    let entries = runs[0]["entries"].as_array().unwrap().len();
+    let entries = runs[0]["releases"].as_array().unwrap().len();
     assert_eq!(Some(entries as u64), status["releases"].as_u64());
 }
 
@@ -124,7 +124,7 @@ fn run_survives_damaged_noise_that_is_repaired() {
     );
     let ledger = services.json("ana", &["ledger", &dataset]);
     let debited = ledger["runs"].as_array().unwrap().iter();
-    let debited = debited.flat_map(|run| run["entries"].as_array().unwrap());
+    let debited = debited.flat_map(|run| run["releases"].as_array().unwrap());
     assert_eq!(debited.count(), 0);
     flip(&noise);
     done(&services, job, &dataset);

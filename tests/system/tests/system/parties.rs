@@ -202,7 +202,7 @@ fn check_releases(services: &Services, setting: Division, id: &str, job: &str) {
         let served: Value = services.json(holder, &["job", "releases", job]);
         assert_eq!(values(&served), values(&own["releases"]), "{holder}");
         let ledger = services.json(holder, &["ledger", id]);
-        let entries = ledger["runs"][0]["entries"].as_array().unwrap();
+        let entries = ledger["runs"][0]["releases"].as_array().unwrap();
         assert_eq!(ledger["runs"].as_array().unwrap().len(), 1);
         assert_eq!(entries.len(), served.as_array().unwrap().len());
         services.run(holder, &["download", job, "--out", "made.csv"]);

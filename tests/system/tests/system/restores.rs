@@ -219,7 +219,7 @@ fn within_a_job(services: &mut Services, set: &[usize]) {
     let done = watch(services, &job);
     seen.take(services, &job);
     let ledger = ledger(services, &dataset);
-    let entries = ledger["runs"][0]["entries"].as_array().unwrap().len();
+    let entries = ledger["runs"][0]["releases"].as_array().unwrap().len();
     if set.len() == 3 {
         // No party remembers the lost releases here. `between_jobs` covers the case in which the holder's program does.
         return;
@@ -276,7 +276,7 @@ fn job_forgotten_by_a_restored_service_is_named_and_continues() {
     assert_eq!(ledger["runs"].as_array().unwrap().len(), 1);
     let mut seen = Seen::default();
     seen.take(&services, &forgotten);
-    let entries = ledger["runs"][0]["entries"].as_array().unwrap().len();
+    let entries = ledger["runs"][0]["releases"].as_array().unwrap().len();
     assert!(entries == seen.of(&forgotten).len() && entries as u64 > some);
 }
 

@@ -53,7 +53,7 @@ fn verification_finds_all_releases_equal() {
         let found = services.json("ana", &["verify", &dataset, "--data", "t.csv"]);
         let ledger = services.json("ana", &["ledger", &dataset]);
         let runs = ledger["runs"].as_array().unwrap().iter();
-        let debits = runs.flat_map(|run| run["entries"].as_array().unwrap());
+        let debits = runs.flat_map(|run| run["releases"].as_array().unwrap());
         let cells = |debit: &Value| debit["cells"].as_u64().unwrap();
         let (count, cells) = debits.fold((0, 0), |(n, sum), debit| (n + 1, sum + cells(debit)));
         assert_eq!(found["equal"], count, "{more:?}");

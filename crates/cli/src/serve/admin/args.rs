@@ -53,12 +53,12 @@ dataset instead; the budget of the frozen one stays spent.
 
 Examples:
   fhaim admin thaw DATASET --config crypto.toml
-  fhaim admin thaw DATASET --data fhaim-data";
+  fhaim admin thaw DATASET --data-dir fhaim-data";
 
 const LEASE_EXAMPLES: &str = "\
 Examples:
   fhaim admin release generation JOB --config generation.toml
-  fhaim admin release computation JOB/FIRST --data fhaim-data
+  fhaim admin release computation JOB/FIRST --data-dir fhaim-data
 
 A lease also expires if its worker does not renew it. If the worker is still alive, it finds out at its
 next write and stops: nothing is done twice.";
@@ -73,13 +73,13 @@ for the batch that its job waits for.";
 const ORPHANS_EXAMPLES: &str = "\
 Examples:
   fhaim admin orphans computation --config computation.toml
-  fhaim admin orphans crypto --data fhaim-data --delete
+  fhaim admin orphans crypto --data-dir fhaim-data --delete
 
 A service deletes such blobs by itself when they are older than its setting orphan_seconds.";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
-  fhaim admin compare --data fhaim-data
+  fhaim admin compare --data-dir fhaim-data
   fhaim admin compare --generation generation.toml --computation computation.toml \\
       --crypto crypto.toml
 
@@ -89,8 +89,8 @@ services have different operators, compare the services' own reports instead.";
 const ACCOUNT_EXAMPLES: &str = "\
 Examples:
   fhaim admin password ana@hospital.example --config generation.toml
-  fhaim admin disable ana@hospital.example --data fhaim-data
-  fhaim admin enable ana@hospital.example --data fhaim-data
+  fhaim admin disable ana@hospital.example --data-dir fhaim-data
+  fhaim admin enable ana@hospital.example --data-dir fhaim-data
 
 Access tokens that were already issued stay valid for up to 15 minutes.";
 
@@ -98,11 +98,11 @@ Access tokens that were already issued stay valid for up to 15 minutes.";
 #[derive(Debug, Args)]
 pub struct Place {
     /// Configuration file of the service
-    #[arg(long, value_name = "FILE", conflicts_with = "data")]
+    #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
     pub config: Option<PathBuf>,
     /// Data folder of `fhaim up`
     #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    pub data_dir: Option<PathBuf>,
 }
 
 /// A service.
@@ -161,7 +161,7 @@ pub struct OrphansArguments {
     /// Service of the blobs
     pub service: Named,
     /// Minimum age of the blobs in seconds. The database may soon refer to younger ones
-    #[arg(long, value_name = "S", default_value_t = 3600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     pub age: u64,
     /// Delete the blobs
     #[arg(long)]
@@ -176,15 +176,15 @@ pub struct OrphansArguments {
 pub struct CompareArguments {
     /// Data folder of `fhaim up`
     #[arg(long, value_name = "DIR", conflicts_with_all = ["generation", "computation", "crypto"])]
-    pub data: Option<PathBuf>,
+    pub data_dir: Option<PathBuf>,
     /// Configuration file of the generation service
-    #[arg(long, value_name = "FILE", required_unless_present = "data")]
+    #[arg(long, value_name = "FILE", required_unless_present = "data_dir")]
     pub generation: Option<PathBuf>,
     /// Configuration file of the computation service
-    #[arg(long, value_name = "FILE", required_unless_present = "data")]
+    #[arg(long, value_name = "FILE", required_unless_present = "data_dir")]
     pub computation: Option<PathBuf>,
     /// Configuration file of the crypto service
-    #[arg(long, value_name = "FILE", required_unless_present = "data")]
+    #[arg(long, value_name = "FILE", required_unless_present = "data_dir")]
     pub crypto: Option<PathBuf>,
 }
 

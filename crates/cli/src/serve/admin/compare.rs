@@ -27,7 +27,7 @@ struct All {
 pub async fn run(arguments: &CompareArguments) -> Result<(), Error> {
     let place = |config: &Option<PathBuf>| Place {
         config: config.clone(),
-        data: arguments.data.clone(),
+        data_dir: arguments.data_dir.clone(),
     };
     let generation: fhaim_generation::State = open(&place(&arguments.generation)).await?;
     let computation: fhaim_computation::State = open(&place(&arguments.computation)).await?;

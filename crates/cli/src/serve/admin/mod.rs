@@ -44,7 +44,7 @@ where
     P: Program,
     P::Config: From<Common> + DeserializeOwned,
 {
-    let config = match &place.data {
+    let config = match &place.data_dir {
         Some(data) => P::Config::from(up::stored(data, P::SERVICE)?),
         None => config::load(P::SERVICE.as_str(), place.config.as_deref())
             .map_err(|error| Error::Usage(error.to_string()))?,

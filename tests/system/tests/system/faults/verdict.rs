@@ -29,7 +29,7 @@ impl Left {
         let debits = |job: &String| {
             let mut runs = ledger["runs"].as_array().unwrap().iter();
             let run = runs.find(|run| run["job"] == **job);
-            run.map_or(0, |run| run["entries"].as_array().unwrap().len())
+            run.map_or(0, |run| run["releases"].as_array().unwrap().len())
         };
         Self {
             debits: jobs.clone().map(debits).collect(),

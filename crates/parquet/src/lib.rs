@@ -1,18 +1,51 @@
-//! Synthetic tables as Parquet. Each block of records is one row group.
+#![doc = include_str!("../README.md")]
 
 mod columns;
 
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
+
 use fhaim_domain::Schema;
 use fhaim_synth::{Block, Blocks};
-use parquet::basic::Compression;
-use parquet::errors::ParquetError;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::writer::SerializedFileWriter;
-use std::io::{self, Write};
-use std::sync::Arc;
+use parquet::{
+    basic::Compression,
+    errors::ParquetError,
+    file::{
+        properties::{EnabledStatistics, WriterProperties},
+        writer::SerializedFileWriter,
+    },
+};
 
 use self::columns::{Chunk, OutputColumn, table_type, with_dictionaries, write_group};
-use super::Failed;
+
+/// Reason why a table cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The records cannot be drawn.
+    #[error(transparent)]
+    Draw(#[from] fhaim_synth::Error),
+    /// The output cannot be written.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+    /// A value is not of its column's type, which a valid schema excludes.
+    #[error("a value does not fit the type of its column in Parquet: {0}")]
+    Value(ParquetError),
+}
+
+impl From<ParquetError> for Error {
+    fn from(error: ParquetError) -> Self {
+        match error {
+            ParquetError::External(source) => match source.downcast::<io::Error>() {
+                Ok(error) => Self::Write(*error),
+                Err(other) => Self::Write(io::Error::other(other)),
+            },
+            other => Self::Value(other),
+        }
+    }
+}
 
 /// Maximum number of column chunks in a file. The footer has an entry for each and stays in memory
 /// until the end.
@@ -37,11 +70,17 @@ pub fn check(blocks: &Blocks) -> Result<(), TooLong> {
     }
 }
 
-/// Writes a table as Parquet, with the types that its schema gives its columns.
+/// Draws a table and writes it as Parquet, with the types that its schema gives its columns. Passes each block to
+/// `take` before it is written.
 ///
 /// # Errors
-/// An error of the output.
-pub fn write(output: impl Write + Send, schema: &Schema, blocks: &Blocks) -> io::Result<()> {
+/// [`Error`]; the errors of `take`.
+pub fn write(
+    output: impl Write + Send,
+    blocks: &Blocks,
+    mut take: impl FnMut(&Block) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let schema = blocks.schema();
     let columns = OutputColumn::all(schema);
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
@@ -49,28 +88,16 @@ pub fn write(output: impl Write + Send, schema: &Schema, blocks: &Blocks) -> io:
         .set_offset_index_disabled(true)
         .set_created_by("fhaim".to_owned());
     let properties = with_dictionaries(properties, &columns).build();
-    let kind = table_type(&columns).map_err(plain)?;
-    let file = SerializedFileWriter::new(output, kind, Arc::new(properties));
-    let mut file = file.map_err(plain)?;
+    let kind = table_type(&columns)?;
+    let mut file = SerializedFileWriter::new(output, kind, Arc::new(properties))?;
     // Values take many times the memory of a block's codes, so only one block has them at a time.
-    let written = blocks.each(Ok, |block| {
-        let chunks = chunks(schema, &columns, block).map_err(plain)?;
-        Ok(write_group(&mut file, &chunks).map_err(plain)?)
-    });
-    written.map_err(Failed::into_io)?;
-    file.close().map_err(plain)?;
+    blocks.each(Ok, |block| {
+        take(&block)?;
+        let chunks = chunks(schema, &columns, block)?;
+        Ok::<_, Error>(write_group(&mut file, &chunks)?)
+    })?;
+    file.close()?;
     Ok(())
-}
-
-/// Extracts the I/O error from an error of the Parquet writer.
-fn plain(error: ParquetError) -> io::Error {
-    match error {
-        ParquetError::External(source) => match source.downcast::<io::Error>() {
-            Ok(error) => *error,
-            Err(other) => io::Error::other(other),
-        },
-        other => io::Error::other(other),
-    }
 }
 
 /// The values of a block's columns.
