@@ -1,5 +1,6 @@
 //! Jobs, as seen by the holders of their datasets.
 
+use fhaim_api::dataset::DatasetState;
 use fhaim_api::job::{Job, JobState, NewJob, NewNote};
 use fhaim_api::token::Service;
 use fhaim_api::{Page, Paging};
@@ -80,8 +81,10 @@ async fn lock_dataset(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<Locke
 /// Checks that a locked dataset is ready and has a free run. The crypto service makes the final
 /// decision; this check avoids jobs that could only fail.
 async fn claim_run(tx: &mut Tx, dataset: Uuid, locked: Locked) -> Result<(), Failure> {
-    if !locked.ready {
-        return Err(Refusal::NotReady.into());
+    match locked.state {
+        DatasetState::Ready => {}
+        DatasetState::Uploading => return Err(Refusal::NotReady.into()),
+        DatasetState::Deleting => return Err(Refusal::BeingDeleted.into()),
     }
     let runs = locked.runs;
     if parents::runs_taken(tx, dataset).await? < runs {
