@@ -137,7 +137,8 @@ async fn changed_key_is_detected_on_load() {
         let whole = std::fs::read(&path).unwrap();
         for changed in changes(&whole, &others) {
             std::fs::write(&path, changed).unwrap();
-            assert_names(&fixture.load(&stored).await.unwrap_err(), name);
+            let failure = fixture.load(&stored).await.unwrap_err();
+            assert_names(&failure, stored.dataset, name);
         }
         std::fs::write(&path, whole).unwrap();
         fixture.load(&stored).await.unwrap();
