@@ -30,6 +30,7 @@ over_both!(
     deletion_stops_jobs_and_removes_their_data,
     deletion_that_its_program_left_is_continued,
     waiting_job_does_not_delay_another_account,
+    damaged_model_is_named_and_fitted_again,
     damaged_dataset_is_named_and_does_not_affect_others,
     stopping_ends_streams_and_returns_the_job,
 );
@@ -800,5 +801,34 @@ async fn damaged_dataset_is_named_and_does_not_affect_others(kind: Kind) {
     assert!(told.contains(&damaged.to_string()), "{told}");
     let job = ana.new_job(whole).await;
     ana.wait_for(job.id, JobState::Done).await;
+    service.stop().await;
+}
+
+async fn damaged_model_is_named_and_fitted_again(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let job = ana.done_job().await;
+    let model = format!("datasets/{}/jobs/{}/model", job.dataset, job.id);
+    let path = service.blobs().join(model);
+    let whole = std::fs::read(&path).unwrap();
+    let mut damaged = whole.clone();
+    // A bit in the middle of the last table, which leaves the format valid.
+    let place = damaged.len() - 40;
+    damaged[place] ^= 1;
+    std::fs::write(&path, &damaged).unwrap();
+    let table = format!("/v1/jobs/{}/synthetic?rows=5", job.id);
+    let told = ana.refused(Method::GET, &table, 500).await.detail.unwrap();
+    for id in [job.id, job.dataset] {
+        assert!(told.contains(&id.to_string()), "{told}");
+    }
+    let spent = job.spent;
+    let _: Job = ana.post(&format!("/v1/jobs/{}/retry", job.id)).await;
+    let job = ana.wait_for(job.id, JobState::Done).await;
+    assert_eq!(job.spent, spent);
+    assert_eq!(std::fs::read(&path).unwrap(), whole);
+    let drawn = ana.send(Method::GET, &table, None).await;
+    assert_eq!(drawn.status(), StatusCode::OK);
+    let again = format!("/v1/jobs/{}/retry", job.id);
+    ana.refused(Method::POST, &again, 409).await;
     service.stop().await;
 }
