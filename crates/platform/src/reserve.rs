@@ -75,7 +75,10 @@ impl Reserve {
 impl Kept {
     /// Returns the free bytes of the disk.
     fn room(&self) -> u64 {
-        let folder = self.path.parent().filter(|path| !path.as_os_str().is_empty());
+        let folder = self
+            .path
+            .parent()
+            .filter(|path| !path.as_os_str().is_empty());
         let disk = rustix::fs::statvfs(folder.unwrap_or(Path::new(".")));
         disk.map_or(0, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
     }
@@ -108,7 +111,10 @@ impl Kept {
         match std::fs::remove_file(&self.path) {
             Ok(()) => {
                 let bytes = self.bytes;
-                tracing::error!(bytes, "the disk is full: its reserved space is used for deletions and sign-ins");
+                tracing::error!(
+                    bytes,
+                    "the disk is full: its reserved space is used for deletions and sign-ins"
+                );
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => tracing::error!(%error, "the reserved space could not be used"),

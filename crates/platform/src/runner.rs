@@ -113,8 +113,7 @@ pub trait Work: Clone + Send + Sync + 'static {
     /// Makes one attempt at a task. It continues from the last stored state, and stores the task's end. It may be
     /// dropped at any point. Its writes must hold the lease ([`Tasks::hold`], [`Tasks::step`]). It has a worker, which
     /// it gives up with `turn` while it waits for something else than this process.
-    fn attempt(&self, lease: &Lease, turn: &Turn)
-    -> impl Future<Output = Result<(), Stop>> + Send;
+    fn attempt(&self, lease: &Lease, turn: &Turn) -> impl Future<Output = Result<(), Stop>> + Send;
 
     /// Ends a task that cannot continue, in a transaction that holds its lease.
     fn fail(
@@ -234,7 +233,11 @@ impl Owners {
     fn with(&self, most: usize) -> Vec<String> {
         let all = self.lock();
         let has = |owner: &String| all.iter().filter(|other| *other == owner).count();
-        let mut full: Vec<String> = all.iter().filter(|owner| has(owner) >= most).cloned().collect();
+        let mut full: Vec<String> = all
+            .iter()
+            .filter(|owner| has(owner) >= most)
+            .cloned()
+            .collect();
         full.sort();
         full.dedup();
         full

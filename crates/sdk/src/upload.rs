@@ -358,8 +358,7 @@ impl Client {
             return Ok(());
         };
         let first = &self.endpoints().computation;
-        if self.lacks_part_at(second, dataset).await?
-            || !self.lacks_part_at(first, dataset).await?
+        if self.lacks_part_at(second, dataset).await? || !self.lacks_part_at(first, dataset).await?
         {
             return Ok(());
         }

@@ -121,11 +121,7 @@ fn is_final(kind: ProblemKind) -> bool {
 }
 
 /// Makes one attempt at a batch.
-async fn release(
-    state: &State,
-    lease: &Lease,
-    turn: &Turn,
-) -> Result<Result<(), Lost>, Failure> {
+async fn release(state: &State, lease: &Lease, turn: &Turn) -> Result<Result<(), Lost>, Failure> {
     let task = store::task(&state.base.store, lease).await?;
     let sealed = match &task.sealed {
         Some(blob) => match state.base.blobs.get(blob).await {

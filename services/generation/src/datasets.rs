@@ -316,7 +316,11 @@ async fn delete_elsewhere(state: &State, owner: Uuid, id: Uuid) -> Result<bool, 
         return Ok(false);
     };
     let path = format!("/v1/datasets/{id}");
-    let peers = [Some(crypto), Some(&state.computation), state.witness.as_ref()];
+    let peers = [
+        Some(crypto),
+        Some(&state.computation),
+        state.witness.as_ref(),
+    ];
     for peer in peers.into_iter().flatten() {
         let peer = peer.for_user(owner).with_tries(DELETION_TRIES);
         match peer.bytes(Method::DELETE, &path, Body::Empty).await {

@@ -171,7 +171,11 @@ pub async fn cancel(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure
 /// No such job, or it is done and its model is whole. If the job has not asked for a batch yet, it needs a free run of the
 /// dataset.
 pub async fn retry(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure> {
-    let Job { dataset, state: shown, .. } = show(state, owner, id).await?;
+    let Job {
+        dataset,
+        state: shown,
+        ..
+    } = show(state, owner, id).await?;
     let whole = shown == JobState::Done && models::is_whole(state, dataset, id).await?;
     let mut tx = state.base.store.begin().await?;
     // Locks the dataset before the job, as deletion does.

@@ -192,7 +192,9 @@ pub enum Refusal {
     #[error("the dataset is not ready: upload its records first")]
     NotReady,
     /// The dataset's owner is deleting it.
-    #[error("the dataset is being deleted; its owner can repeat `fhaim dataset delete` to finish that")]
+    #[error(
+        "the dataset is being deleted; its owner can repeat `fhaim dataset delete` to finish that"
+    )]
     BeingDeleted,
     /// All runs of the dataset are taken.
     #[error(

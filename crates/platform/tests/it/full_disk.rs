@@ -177,7 +177,13 @@ async fn status(routes: &axum::Router, method: &str, path: &str) -> u16 {
     use tower::ServiceExt;
     let request = http::Request::builder().method(method).uri(path);
     let request = request.body(axum::body::Body::empty()).unwrap();
-    routes.clone().oneshot(request).await.unwrap().status().as_u16()
+    routes
+        .clone()
+        .oneshot(request)
+        .await
+        .unwrap()
+        .status()
+        .as_u16()
 }
 
 #[tokio::test]

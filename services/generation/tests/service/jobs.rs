@@ -767,7 +767,8 @@ async fn waiting_job_does_not_delay_another_account(kind: Kind) {
     let damaged = eve.ready_dataset(terms()).await;
     service.computation.hang(damaged.id);
     let waiting = eve.new_job(damaged.id).await;
-    eve.wait_until(waiting.id, |job| job.progress.is_some()).await;
+    eve.wait_until(waiting.id, |job| job.progress.is_some())
+        .await;
     let dataset = ana.ready_dataset(terms()).await;
     let asked = Instant::now();
     let job = ana.new_job(dataset.id).await;

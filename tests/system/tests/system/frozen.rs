@@ -13,10 +13,7 @@ fn sign_and_upload(services: &Services, id: &str) {
     for holder in HOLDERS {
         services.run(holder, &["dataset", "sign", id, "--yes"]);
         let data = format!("{holder}.csv");
-        services.run(
-            holder,
-            &["dataset", "upload", id, "--data", &data, "--yes"],
-        );
+        services.run(holder, &["dataset", "upload", id, "--data", &data, "--yes"]);
     }
 }
 
@@ -41,7 +38,10 @@ fn holders_of_a_frozen_dataset_start_again_and_its_cost_stays_counted() {
     assert!(!told.status.success());
     let (thawed, words) = admin(&services, 2, &["thaw", &old]);
     assert!(!thawed, "{words}");
-    assert!(words.contains("make a new dataset with the same holders"), "{words}");
+    assert!(
+        words.contains("make a new dataset with the same holders"),
+        "{words}"
+    );
     // The results and the ledger stay available to every holder.
     for holder in HOLDERS {
         services.run(holder, &["download", &job, "--out", "kept.csv", "--force"]);
@@ -49,7 +49,14 @@ fn holders_of_a_frozen_dataset_start_again_and_its_cost_stays_counted() {
     }
 
     // The same cards are used for the new dataset.
-    let mut create = vec!["dataset", "create", "--schema", "t.schema.json", "--epsilon", "1"];
+    let mut create = vec![
+        "dataset",
+        "create",
+        "--schema",
+        "t.schema.json",
+        "--epsilon",
+        "1",
+    ];
     create.extend(["--contribution", "counts"]);
     let cards = HOLDERS.map(|holder| format!("{holder}.json"));
     for card in &cards {
@@ -62,7 +69,10 @@ fn holders_of_a_frozen_dataset_start_again_and_its_cost_stays_counted() {
     let asked = services.command("ana", &upload);
     let words = String::from_utf8_lossy(&asked.stderr).into_owned();
     assert!(!asked.status.success(), "{words}");
-    assert!(words.contains("used before") || words.contains("total"), "{words}");
+    assert!(
+        words.contains("used before") || words.contains("total"),
+        "{words}"
+    );
     sign_and_upload(&services, &new);
     services.run("ana", &["job", "run", &new, "--yes", "--watch"]);
     // Both ledgers count what they released. Nothing of the old one is gone.
