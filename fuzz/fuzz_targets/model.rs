@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use fhaim_domain::{Clique, Domain};
-use fhaim_fuzz::{choice, edited, mend_model_checksum, rng};
+use fhaim_fuzz::{choice, edited, correct_model_checksum, rng};
 use fhaim_pgm::{FitOptions, Measurement, Model, fit_once};
 use libfuzzer_sys::fuzz_target;
 
@@ -35,7 +35,7 @@ fuzz_target!(|data: &[u8]| {
         0 => edited(&VALID, data),
         _ => [&VALID[..12], data].concat(), // after the magic and the version
     };
-    mend_model_checksum(&mut bytes);
+    correct_model_checksum(&mut bytes);
     let Ok(model) = Model::load(&bytes, CAP) else {
         return;
     };

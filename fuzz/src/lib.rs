@@ -251,7 +251,7 @@ pub fn mend_checksum(bytes: &mut [u8]) {
 }
 
 /// Corrects the checksum at the end of a saved model.
-pub fn mend_model_checksum(bytes: &mut [u8]) {
+pub fn correct_model_checksum(bytes: &mut [u8]) {
     if let Some((model, checksum)) = bytes.split_last_chunk_mut::<8>() {
         checksum.copy_from_slice(&Sha256::digest(&*model)[..8]);
     }

@@ -93,7 +93,7 @@ impl Kept {
         if self.is_kept() {
             return true;
         }
-        // The requests that the space is for need room besides it.
+        // A disk with less room would be full again at once.
         if self.room() < self.bytes.saturating_mul(2) {
             return false;
         }

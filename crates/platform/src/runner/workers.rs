@@ -151,6 +151,7 @@ impl Drop for Worker {
 mod tests {
     use super::*;
     use std::time::Duration;
+    use tokio::time::error::Elapsed;
 
     fn claimant(owner: &str, dataset: &str) -> Claimant {
         Claimant {
@@ -214,7 +215,7 @@ mod tests {
         let held = workers.take(claimant("ana", "a")).await.unwrap();
         let left = workers.take(claimant("eve", "b"));
         let left = tokio::time::timeout(Duration::from_millis(5), left).await;
-        assert!(left.is_err());
+        assert!(matches!(left, Err(Elapsed { .. })));
         drop(held);
         workers.take(claimant("joe", "c")).await.unwrap();
     }

@@ -378,9 +378,9 @@ async fn evaluation_keys_of_another_roster_are_refused() {
     assert!(refused.to_string().contains("another roster"), "{refused}");
 }
 
-/// The first key service makes the keys alone, and shows terms that name no other service.
+/// The first key service makes the keys without the second, and shows terms that name no other service.
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_that_one_of_two_key_services_made_alone_are_refused() {
+async fn keys_without_the_second_key_service_are_refused() {
     let service = |name: &str, key| KeyService {
         name: name.to_owned(),
         key: ServiceSigningKey::from_bytes(&[key; 32]).public(),
@@ -391,12 +391,12 @@ async fn keys_that_one_of_two_key_services_made_alone_are_refused() {
     };
     let shared = shared.complete(&fhaim_synth::Mechanisms).unwrap();
     let fixture = Fixture::under(&shared).await;
-    let alone = Terms {
+    let of_one = Terms {
         key_services: Vec::new(),
         ..shared.clone()
     };
     for (shown, kind) in [
-        (alone, ProblemKind::Conflict),
+        (of_one, ProblemKind::Conflict),
         (shared.clone(), ProblemKind::Unavailable),
     ] {
         *fixture.keys.agreed.lock().unwrap() = Some(shown);

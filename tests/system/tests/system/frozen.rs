@@ -75,7 +75,7 @@ fn holders_of_a_frozen_dataset_start_again_and_its_cost_stays_counted() {
     );
     sign_and_upload(&services, &new);
     services.run("ana", &["job", "run", &new, "--yes", "--watch"]);
-    // Both ledgers count what they released. Nothing of the old one is gone.
+    // The old ledger keeps its cost, and the new one adds its own.
     assert_eq!(spent(&services, "eva", &old), paid);
     assert_ne!(spent(&services, "eva", &new), Value::from("0"));
     let frozen = services.json("eva", &["ledger", &old]);

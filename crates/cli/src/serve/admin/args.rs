@@ -46,7 +46,7 @@ pub enum AdminCommand {
 const THAW_EXAMPLES: &str = "\
 A page that cannot be decrypted comes from an uploaded object that fhaim did not make, or from a service that
 does not follow the protocol. Find its origin before you resume the dataset. The budget of the page's batch
-stays spent. docs/FROZEN.md says how to go on in each case.
+stays spent. docs/FROZEN.md has the way forward for each reason.
 
 Two kinds of frozen datasets cannot be resumed: a dataset with two or more holders that was frozen because
 of a page, and a dataset that was frozen because the ledger was set back to an older copy. Create a new
