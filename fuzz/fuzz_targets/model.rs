@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use fhaim_domain::{Clique, Domain};
-use fhaim_fuzz::{choice, edited, rng};
+use fhaim_fuzz::{choice, edited, correct_model_checksum, rng};
 use fhaim_pgm::{FitOptions, Measurement, Model, fit_once};
 use libfuzzer_sys::fuzz_target;
 
@@ -31,10 +31,11 @@ static VALID: LazyLock<Vec<u8>> = LazyLock::new(|| {
 
 fuzz_target!(|data: &[u8]| {
     let mut data = data;
-    let bytes = match choice(&mut data) % 2 {
+    let mut bytes = match choice(&mut data) % 2 {
         0 => edited(&VALID, data),
         _ => [&VALID[..12], data].concat(), // after the magic and the version
     };
+    correct_model_checksum(&mut bytes);
     let Ok(model) = Model::load(&bytes, CAP) else {
         return;
     };

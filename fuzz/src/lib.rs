@@ -250,6 +250,13 @@ pub fn mend_checksum(bytes: &mut [u8]) {
     }
 }
 
+/// Corrects the checksum at the end of a saved model.
+pub fn correct_model_checksum(bytes: &mut [u8]) {
+    if let Some((model, checksum)) = bytes.split_last_chunk_mut::<8>() {
+        checksum.copy_from_slice(&Sha256::digest(&*model)[..8]);
+    }
+}
+
 /// Appends the SHA-256 of bytes to them.
 pub fn with_digest(mut bytes: Vec<u8>) -> Vec<u8> {
     let digest = Sha256::digest(&bytes);

@@ -47,7 +47,8 @@ CREATE INDEX api_keys_account ON api_keys (account, created_at, id);
 
 -- ## Datasets
 
--- Datasets. state is uploading, ready or deleting; terms are JSON; budget is a multiple of 2^-80. receipt is
+-- Datasets. state is uploading, ready, deleting (its owner deletes it at all services) or erasing (this service
+-- deletes its part); terms are JSON; budget is a multiple of 2^-80. receipt is
 -- the last receipt of the crypto service's ledger that the owner has shown.
 CREATE TABLE datasets (
     id TEXT PRIMARY KEY,

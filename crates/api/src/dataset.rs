@@ -196,6 +196,9 @@ pub enum DatasetState {
     Uploading,
     /// Complete: jobs can run.
     Ready,
+    /// Its owner deletes it: no job can run, and a part of the data may be deleted already. The deletion can be
+    /// repeated, and a service that was stopped meanwhile continues it.
+    Deleting,
 }
 
 /// A dataset.

@@ -15,13 +15,15 @@
 //!    attributes, the attributes (u32 each), and its potentials (f64): over categories for a single
 //!    attribute, otherwise over groups;
 //! 5. the number of extra pairs (u32), and for each pair, in ascending order, both attributes (u32
-//!    each) and its counts (f64), over categories.
+//!    each) and its counts (f64), over categories;
+//! 6. the checksum: the first 8 bytes of the SHA-256 of all bytes before it. It detects damage, not forgery.
 //!
 //! The seconds of the fit are not saved, so that the same measurements give the same bytes.
 
 use std::sync::OnceLock;
 
 use fhaim_domain::{Clique, Domain};
+use sha2::{Digest, Sha256};
 
 use crate::estimate::{category_shares, check_size, junction_tree};
 use crate::extra_pairs::ExtraPairs;
@@ -82,6 +84,7 @@ impl Model {
             bytes.extend(clique.attributes().iter().flat_map(|&a| count(a)));
             bytes.extend(counts.iter().flat_map(|x| x.to_le_bytes()));
         }
+        bytes.extend(checksum(&bytes));
         bytes
     }
 
@@ -183,6 +186,13 @@ fn by_rank(clique: &Clique, table: &[f64], groups: &Domain, tree: &JunctionTree)
     places.iter().map(|&place| table[place]).collect()
 }
 
+/// Returns the checksum of a saved model's bytes before it.
+fn checksum(bytes: &[u8]) -> [u8; 8] {
+    let digest: [u8; 32] = Sha256::digest(bytes).into();
+    // A digest has 32 bytes, so the first 8 exist.
+    digest.first_chunk().copied().unwrap_or_default()
+}
+
 /// Reads and checks a saved model's parts.
 fn read(bytes: &[u8]) -> Result<Parts, Error> {
     let mut input = Input(bytes);
@@ -192,6 +202,7 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
     if input.u32()? != VERSION {
         return Err(Error::Saved("its version is unknown to this program"));
     }
+    input.check_whole(bytes)?;
     let total = input.f64()?;
     if !(total.is_normal() && total > 0.0) {
         return Err(Error::Saved(
@@ -249,6 +260,19 @@ impl Input<'_> {
         let (first, rest) = self.0.split_first_chunk().ok_or(CUT_OFF)?;
         self.0 = rest;
         Ok(*first)
+    }
+
+    /// Checks the checksum at the end of all bytes of the model, and removes it from the unread ones.
+    fn check_whole(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let (unread, _) = self.0.split_last_chunk::<8>().ok_or(CUT_OFF)?;
+        let (before, found) = bytes.split_last_chunk::<8>().ok_or(CUT_OFF)?;
+        if checksum(before) != *found {
+            return Err(Error::Saved(
+                "its bytes do not match its checksum, so the file is damaged or incomplete",
+            ));
+        }
+        self.0 = unread;
+        Ok(())
     }
 
     fn u32(&mut self) -> Result<u32, Error> {

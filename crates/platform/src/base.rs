@@ -11,6 +11,7 @@ use crate::blobs::Blobs;
 use crate::config::Common;
 use crate::peer::{self, PeerClient};
 use crate::peers::Peers;
+use crate::reserve::Reserve;
 use crate::seal::Sealer;
 use crate::server::Ready;
 use crate::store::{Step, Store};
@@ -37,6 +38,8 @@ pub struct Base {
     pub verifier: Arc<Verifier>,
     /// Age at which a blob that no row names is deleted. Its writer must be gone by then.
     pub orphan_age: Duration,
+    /// Space on the disk for deletions and sign-ins.
+    pub reserve: Reserve,
     peers: Arc<Peers>,
     http: reqwest::Client,
 }
@@ -67,6 +70,7 @@ impl Base {
             verifier: Arc::new(Verifier::new(signer.clone(), &issuers, http.clone())),
             blobs: Blobs::open(&common.blobs)?,
             orphan_age: Duration::from_secs(common.orphan_seconds),
+            reserve: Reserve::open(common),
             peers: Arc::new(Peers::new(service, common.peers.clone(), http.clone())),
             store,
             sealer,

@@ -70,6 +70,9 @@ pub struct Common {
     /// any request takes.
     #[serde(default = "an_hour")]
     pub orphan_seconds: u64,
+    /// Bytes that are kept free on the disk of a SQLite database, for deletions and sign-ins when the disk is full.
+    #[serde(default = "reserved")]
+    pub reserve_bytes: u64,
     /// Seconds after which an attempt at a task is aborted because it hangs. The next attempt continues from the last
     /// stored state.
     #[serde(default = "a_day")]
@@ -82,6 +85,10 @@ fn two() -> usize {
 
 fn an_hour() -> u64 {
     3600
+}
+
+fn reserved() -> u64 {
+    64 << 20
 }
 
 fn a_day() -> u64 {

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::blobs::BlobError;
 use crate::peer::PeerError;
+use crate::rows;
 use crate::seal::SealError;
 use crate::security::{self, Event};
 use crate::store::{self, OpenError, StoreError, Trouble};
@@ -61,7 +62,8 @@ impl Failure {
         Self::new(ProblemKind::Unavailable, detail)
     }
 
-    fn full() -> Self {
+    /// Makes a failure for a full disk. The caller may try again.
+    pub(crate) fn full() -> Self {
         let detail = "the service's disk is full: try again when its operator has made room";
         let mut failure = Self::new(ProblemKind::Full, detail);
         failure.problem.retry_after = Some(TRY_AGAIN_AFTER);
@@ -136,7 +138,10 @@ impl From<StoreError> for Failure {
                 Self::unavailable("the service's database is temporarily not available")
                     .because(error)
             }
-            None => Self::internal(error),
+            None => match rows::damage(&error) {
+                Some(row) => Self::new(ProblemKind::Internal, row.to_string()).because(error),
+                None => Self::internal(error),
+            },
         }
     }
 }

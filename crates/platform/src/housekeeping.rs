@@ -5,6 +5,7 @@
 //! nothing. It is deleted when it is old enough.
 
 use fhaim_api::keys::Receipt;
+use fhaim_api::problem::ProblemKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use uuid::Uuid;
@@ -16,6 +17,7 @@ use crate::program::Program;
 use crate::security;
 use crate::shutdown::Shutdown;
 use crate::telemetry;
+use crate::threads::blocking;
 
 /// Time between two rounds that continue interrupted deletions, and rotate signing keys if due.
 const EVERY: Duration = Duration::from_secs(60);
@@ -88,7 +90,14 @@ pub async fn orphans<S: Housekeeping>(state: &S, age: Duration) -> Result<Vec<Li
     }
     let mut unnamed = BTreeSet::new();
     for (folder, blobs) in below {
-        unnamed.append(&mut state.unnamed(folder, &blobs).await?);
+        match state.unnamed(folder, &blobs).await {
+            Ok(mut blobs) => unnamed.append(&mut blobs),
+            // Nothing is known of this folder's blobs, so all of them stay.
+            Err(failure) if failure.kind() == ProblemKind::Internal => {
+                tracing::error!(folder, %failure, "the blobs of a folder cannot be compared");
+            }
+            Err(failure) => return Err(failure),
+        }
     }
     found.retain(|blob| folder_of(&blob.name, &named).is_none() || unnamed.contains(&blob.name));
     Ok(found)
@@ -98,6 +107,28 @@ pub async fn orphans<S: Housekeeping>(state: &S, age: Duration) -> Result<Vec<Li
 fn folder_of<'a>(blob: &str, folders: &'a BTreeSet<String>) -> Option<&'a str> {
     let mut ends = blob.match_indices('/').map(|(end, _)| end);
     ends.find_map(|end| folders.get(blob.get(..end)?).map(String::as_str))
+}
+
+/// The end of the same work on several datasets. A failure of one does not stop the work on the others.
+#[derive(Debug, Default)]
+pub struct Each(Option<Failure>);
+
+impl Each {
+    /// Adds the end of the work on one dataset, and logs a failure.
+    pub fn add(&mut self, dataset: Uuid, done: Result<(), Failure>) {
+        if let Err(failure) = done {
+            tracing::error!(%dataset, %failure, "cleaning up failed");
+            self.0 = Some(failure);
+        }
+    }
+
+    /// Returns the last failure.
+    ///
+    /// # Errors
+    /// The last failure.
+    pub fn end(self) -> Result<(), Failure> {
+        self.0.map_or(Ok(()), Err)
+    }
 }
 
 /// Keeps a service's blobs clean and its gauges current, until `shutdown`.
@@ -130,6 +161,9 @@ async fn measure<S: Housekeeping>(state: &S) -> Result<(), Failure> {
     let (connections, idle) = base.store.connections();
     metrics::gauge!("database_connections", "service" => service).set(f64::from(connections));
     metrics::gauge!("database_connections_idle", "service" => service).set(idle as f64);
+    let reserve = base.reserve.clone();
+    let reserved = blocking(move || reserve.fill()).await?;
+    metrics::gauge!("disk_reserved", "service" => service).set(f64::from(u8::from(reserved)));
     if let Some((free, all)) = base.blobs.room() {
         metrics::gauge!("disk_free_bytes", "service" => service).set(free as f64);
         metrics::gauge!("disk_bytes", "service" => service).set(all as f64);
@@ -165,9 +199,10 @@ async fn clean<S: Housekeeping>(state: &S, shutdown: &Shutdown) {
 
 async fn tidy<S: Housekeeping>(state: &S) -> Result<(), Failure> {
     let base = state.base();
-    base.signer.rotate().await?;
-    state.tidy().await?;
-    Ok(base.store.forget_deleted_if_due().await?)
+    let rotated = base.signer.rotate().await;
+    let tidied = state.tidy().await;
+    base.store.forget_deleted_if_due().await?;
+    rotated.and(tidied)
 }
 
 /// Deletes blobs that no row names.

@@ -17,6 +17,7 @@
 //! | [`peer`] | calls from service to service |
 //! | [`peers`] | checks that the other services answer and that the clocks agree |
 //! | [`program`], [`server`], [`connections`] | a service as a program, and the layers around its routes |
+//! | [`reserve`] | space on the disk for deletions and sign-ins |
 //! | [`telemetry`], [`security`], [`shutdown`] | logs, metrics, stopping |
 
 pub mod base;
@@ -33,6 +34,7 @@ pub mod peer;
 pub mod peers;
 pub mod program;
 mod receiving;
+pub mod reserve;
 pub mod rows;
 pub mod runner;
 pub mod seal;

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use uuid::Uuid;
 
 use crate::Failure;
 use crate::token::{FETCH_EVERY, Signer};
@@ -81,6 +82,8 @@ pub struct PeerClient {
     signer: Arc<Signer>,
     http: reqwest::Client,
     tries: u32,
+    /// The user for whom it calls, with the user's token. Otherwise it calls with the service's token.
+    user: Option<Uuid>,
     /// Headers of every call in addition to its token.
     headers: Vec<(&'static str, String)>,
 }
@@ -111,6 +114,7 @@ impl PeerClient {
             signer,
             http,
             tries: 8,
+            user: None,
             headers: Vec::new(),
         }
     }
@@ -120,6 +124,15 @@ impl PeerClient {
     pub fn with_tries(&self, tries: u32) -> Self {
         Self {
             tries,
+            ..self.clone()
+        }
+    }
+
+    /// Returns a client that calls for a user who asked for the call. Only the generation service signs users' tokens.
+    #[must_use]
+    pub fn for_user(&self, user: Uuid) -> Self {
+        Self {
+            user: Some(user),
             ..self.clone()
         }
     }
@@ -167,7 +180,10 @@ impl PeerClient {
                 wait = (wait * 2).min(longest);
             }
             // Signs again for each try: the token may have expired, or its key may have been replaced.
-            let token = self.signer.service_token(self.peer, TOKEN_LIFETIME);
+            let token = match self.user {
+                Some(user) => self.signer.user_token(self.peer, user, TOKEN_LIFETIME),
+                None => self.signer.service_token(self.peer, TOKEN_LIFETIME),
+            };
             let token = token.map_err(|_: Failure| PeerError::Unsigned)?;
             let response = match self.send(&method, path, &body, &token).await {
                 Ok(response) => response,

@@ -58,12 +58,9 @@ pub trait Program: Clone + Send + Sync + 'static {
     fn router(self) -> Router {
         let (ready, peers) = (self.base().readiness(), self.base().peers_readiness());
         let (routes, _) = Self::routes().split_for_parts();
-        server::around(
-            Self::SERVICE,
-            routes.with_state(self.handlers()),
-            ready,
-            peers,
-        )
+        let reserve = self.base().reserve.clone();
+        let routes = reserve.around(routes.with_state(self.handlers()));
+        server::around(Self::SERVICE, routes, ready, peers)
     }
 
     /// Returns the OpenAPI document.

@@ -1,12 +1,15 @@
 //! Conversions between columns of rows and the types that they stand for.
 //!
 //! A column that cannot be read is damaged, which is an error of the store and so an internal error of the service.
+//! [`of_dataset`] names the dataset of a damaged row, so that its holders and the operator know what to restore.
 
+use futures_util::{Stream, StreamExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::Row as _;
 use std::error::Error;
 use std::str::FromStr;
+use uuid::Uuid;
 
 use crate::store::{Row, StoreError};
 
@@ -15,6 +18,85 @@ fn damaged(column: &str, source: impl Into<Box<dyn Error + Send + Sync>>) -> Sto
         index: column.to_owned(),
         source: source.into(),
     }
+}
+
+/// A row of a dataset that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the stored data of dataset {dataset} is damaged ({column}); other datasets are not affected. The operator of the \
+     service can restore the database from a backup"
+)]
+pub struct DamagedRow {
+    /// The dataset.
+    pub dataset: Uuid,
+    /// The column that cannot be read, and why.
+    pub column: String,
+}
+
+/// Names the dataset of a row that cannot be read.
+///
+/// # Errors
+/// The given error, with a [`DamagedRow`] in place of the damage of a column.
+pub fn of_dataset<T>(dataset: Uuid, read: Result<T, StoreError>) -> Result<T, StoreError> {
+    read.map_err(|error| match error {
+        StoreError::ColumnDecode { index, .. } => damaged_row(dataset, format!("column {index}")),
+        StoreError::Decode(source) if source.downcast_ref::<DamagedRow>().is_none() => {
+            damaged_row(dataset, source.to_string())
+        }
+        other => other,
+    })
+}
+
+fn damaged_row(dataset: Uuid, column: String) -> StoreError {
+    StoreError::Decode(Box::new(DamagedRow { dataset, column }))
+}
+
+/// Collects the rows of a query that can be read. The others are logged, with the table's name.
+///
+/// # Errors
+/// An error other than the damage of a row.
+pub async fn readable(
+    table: &'static str,
+    rows: impl Stream<Item = Result<Row, StoreError>>,
+) -> Result<Vec<Row>, StoreError> {
+    let mut kept = Vec::new();
+    let mut rows = std::pin::pin!(rows);
+    while let Some(row) = rows.next().await {
+        match row {
+            Err(StoreError::Decode(error)) => {
+                tracing::error!(table, %error, "a damaged row is left out");
+            }
+            row => kept.push(row?),
+        }
+    }
+    Ok(kept)
+}
+
+/// Returns the damage of a row that [`of_dataset`] has named.
+pub fn damage(error: &StoreError) -> Option<&DamagedRow> {
+    match error {
+        StoreError::Decode(source) => source.downcast_ref(),
+        _ => None,
+    }
+}
+
+/// Keeps the rows of a list that can be read. The others are logged.
+///
+/// # Errors
+/// An error other than the damage of a row.
+pub fn undamaged<T>(
+    read: impl IntoIterator<Item = Result<T, StoreError>>,
+) -> Result<Vec<T>, StoreError> {
+    let mut kept = Vec::new();
+    for row in read {
+        match row {
+            Err(error) if damage(&error).is_some() => {
+                tracing::error!(%error, "a damaged row is left out of a list");
+            }
+            row => kept.push(row?),
+        }
+    }
+    Ok(kept)
 }
 
 fn unwritten(source: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
@@ -112,5 +194,25 @@ pub fn name(value: impl Serialize) -> Result<String, StoreError> {
     match serde_json::to_value(value).map_err(unwritten)? {
         serde_json::Value::String(name) => Ok(name),
         other => Err(unwritten(format!("{other} is not a string"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Failure;
+
+    #[test]
+    fn damaged_rows_are_named_and_left_out_of_lists() {
+        let dataset = Uuid::from_u128(7);
+        let damaged_row = || of_dataset(dataset, Err::<u8, _>(damaged("terms", "not JSON")));
+        let failure = Failure::from(damaged_row().unwrap_err());
+        let told = failure.problem.detail.clone().unwrap();
+        assert!(told.contains(&dataset.to_string()), "{told}");
+        assert!(told.contains("column terms"), "{told}");
+        let kept = undamaged([Ok(1), damaged_row(), Ok(2)]).unwrap();
+        assert_eq!(kept, [1, 2]);
+        let failed = undamaged([Ok(1), Err(StoreError::PoolTimedOut)]);
+        assert!(matches!(failed, Err(StoreError::PoolTimedOut)));
     }
 }

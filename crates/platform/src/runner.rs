@@ -2,10 +2,13 @@
 //! up after a number of faults, and gives them back when the process stops.
 //!
 //! A service describes its work with [`Work`]. Everything that is common to all work is here.
+//!
+//! An attempt has a worker while it computes, and gives it up while it [waits](Turn::wait) for another service. The
+//! tasks of a dataset that waits for a long time therefore do not delay those of others.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 use tokio::task::JoinSet;
 
 use crate::Failure;
@@ -16,6 +19,13 @@ use crate::shutdown::Shutdown;
 use crate::store::{StoreError, Tx};
 use crate::telemetry;
 use fhaim_api::problem::ProblemKind;
+use workers::{Claimant, Worker, Workers};
+
+mod workers;
+
+/// Number of tasks for each worker that this process has at a time. Tasks that wait have no worker, but keep their
+/// state in memory. One owner has at most half of these places.
+const PLACES_PER_WORKER: usize = 4;
 
 /// Time between two searches of an idle worker for tasks that another process has queued.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -101,8 +111,9 @@ pub trait Work: Clone + Send + Sync + 'static {
     fn queued(&self) -> &Notify;
 
     /// Makes one attempt at a task. It continues from the last stored state, and stores the task's end. It may be
-    /// dropped at any point. Its writes must hold the lease ([`Tasks::hold`], [`Tasks::step`]).
-    fn attempt(&self, lease: &Lease) -> impl Future<Output = Result<(), Stop>> + Send;
+    /// dropped at any point. Its writes must hold the lease ([`Tasks::hold`], [`Tasks::step`]). It has a worker, which
+    /// it gives up with `turn` while it waits for something else than this process.
+    fn attempt(&self, lease: &Lease, turn: &Turn) -> impl Future<Output = Result<(), Stop>> + Send;
 
     /// Ends a task that cannot continue, in a transaction that holds its lease.
     fn fail(
@@ -130,31 +141,49 @@ pub trait Work: Clone + Send + Sync + 'static {
     fn failed(&self) {}
 }
 
+/// An attempt's right to compute.
+#[derive(Debug)]
+pub struct Turn {
+    workers: Arc<Workers>,
+    claimant: Claimant,
+    worker: Mutex<Option<Worker>>,
+}
+
+impl Turn {
+    /// Gives the worker up, waits for a future, and then for a worker again.
+    pub async fn wait<T>(&self, waiting: impl Future<Output = T>) -> T {
+        let mut worker = self.worker.lock().await;
+        drop(worker.take());
+        let done = waiting.await;
+        *worker = self.workers.take(self.claimant.clone()).await;
+        done
+    }
+}
+
 /// Runs tasks until `shutdown`, with the configured number of workers.
 pub async fn run<W: Work>(work: W, common: &Common, shutdown: Shutdown) {
     for end in ENDS {
         telemetry::announce("task_attempts_total", &[("task", W::TASK), ("end", end)]);
     }
+    let count = common.workers.max(1);
     let runner = Runner {
         work,
         shutdown,
-        workers: common.workers.max(1),
+        workers: Workers::new(count),
+        places: count.saturating_mul(PLACES_PER_WORKER),
         deadline: Duration::from_secs(common.attempt_seconds.max(1)),
-        taking: Arc::default(),
-        owners: Arc::default(),
+        owners: Owners::default(),
     };
-    let mut workers = JoinSet::new();
-    for _ in 0..runner.workers {
-        workers.spawn(runner.clone().worker());
-    }
-    while let Some(ended) = workers.join_next().await {
-        if let Err(error) = ended
-            && error.is_panic()
-        {
-            // The lease of its task expires. After the policy's number of attempts, the task is given up.
-            tracing::error!(%error, task = W::TASK, "a worker panicked: starting another");
-            workers.spawn(runner.clone().worker());
-        }
+    runner.dispatch().await;
+}
+
+/// Logs a panic of an attempt. The lease of its task expires. After the policy's number of attempts, the task is given
+/// up.
+fn report<W: Work>(ended: &Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        tracing::error!(%error, task = W::TASK, "an attempt panicked");
     }
 }
 
@@ -175,17 +204,47 @@ fn ended_as<W: Work>(ended: &Result<(), Stop>) {
 struct Runner<W> {
     work: W,
     shutdown: Shutdown,
-    workers: usize,
+    workers: Arc<Workers>,
+    /// Largest number of tasks that this process has at a time.
+    places: usize,
     deadline: Duration,
-    /// Held while a task is taken, so that two workers do not both take the last place of an owner.
-    taking: Arc<tokio::sync::Mutex<()>>,
-    /// The owners of the tasks that this process's workers have.
     owners: Owners,
 }
 
-type Owners = Arc<Mutex<Vec<String>>>;
+/// The owners of the tasks that this process has.
+#[derive(Clone, Debug, Default)]
+struct Owners(Arc<std::sync::Mutex<Vec<String>>>);
 
-/// An owner's place among those that are served. Dropping it gives the place up.
+impl Owners {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        let locked = self.0.lock();
+        locked.unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn enter(&self, owner: &str) -> Place {
+        self.lock().push(owner.to_owned());
+        Place {
+            owner: owner.to_owned(),
+            owners: self.clone(),
+        }
+    }
+
+    /// Returns the owners with at least `most` tasks.
+    fn with(&self, most: usize) -> Vec<String> {
+        let all = self.lock();
+        let has = |owner: &String| all.iter().filter(|other| *other == owner).count();
+        let mut full: Vec<String> = all
+            .iter()
+            .filter(|owner| has(owner) >= most)
+            .cloned()
+            .collect();
+        full.sort();
+        full.dedup();
+        full
+    }
+}
+
+/// An owner's place among the tasks of this process. Dropping it gives the place up.
 struct Place {
     owner: String,
     owners: Owners,
@@ -193,70 +252,79 @@ struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut owners = lock(&self.owners);
+        let mut owners = self.owners.lock();
         if let Some(index) = owners.iter().position(|owner| *owner == self.owner) {
             owners.swap_remove(index);
         }
     }
 }
 
-fn lock(owners: &Owners) -> MutexGuard<'_, Vec<String>> {
-    owners.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the owners that have all workers except one, if there are several workers. The last worker is reserved for
-/// other owners.
-fn served(owners: &[String], workers: usize) -> Vec<String> {
-    let mut served = owners.to_vec();
-    served.sort();
-    served.dedup();
-    served.retain(|owner| {
-        let has = owners.iter().filter(|other| *other == owner).count();
-        workers > 1 && has + 1 >= workers
-    });
-    served
-}
-
 impl<W: Work> Runner<W> {
-    async fn worker(self) {
+    /// Takes tasks while there are places and workers, and waits until all attempts have ended.
+    async fn dispatch(self) {
+        let mut attempts = JoinSet::new();
         while !self.shutdown.is_raised() {
-            match self.take().await {
-                Ok(Some((lease, _place))) => {
-                    with_request_id(self.see_through(&lease)).await;
-                    continue;
-                }
-                Ok(None) => {}
-                Err(error) => tracing::error!(%error, task = W::TASK, "cannot take a task"),
+            if attempts.len() < self.places && self.begin(&mut attempts).await {
+                continue;
             }
             tokio::select! {
                 () = self.shutdown.raised() => {}
                 () = self.work.queued().notified() => {}
                 () = tokio::time::sleep(LOOK_EVERY) => {}
+                Some(ended) = attempts.join_next() => report::<W>(&ended),
             }
+        }
+        while let Some(ended) = attempts.join_next().await {
+            report::<W>(&ended);
         }
     }
 
-    async fn take(&self) -> Result<Option<(Lease, Place)>, StoreError> {
-        let _one = self.taking.lock().await;
-        let served = served(&lock(&self.owners), self.workers);
-        let lease = self.work.tasks().take(&served).await?;
-        Ok(lease.map(|lease| {
-            let owner = lease.owner.clone();
-            lock(&self.owners).push(owner.clone());
-            let owners = self.owners.clone();
-            (lease, Place { owner, owners })
-        }))
+    /// Waits for a worker, and begins an attempt at a task. Returns `false` if there is no task.
+    async fn begin(&self, attempts: &mut JoinSet<()>) -> bool {
+        let worker = tokio::select! {
+            worker = self.workers.take(Claimant::default()) => worker,
+            () = self.shutdown.raised() => None,
+        };
+        let Some(mut worker) = worker else {
+            return false;
+        };
+        let mut served = self.workers.served();
+        served.extend(self.owners.with((self.places / 2).max(1)));
+        let lease = match self.work.tasks().take(&served).await {
+            Ok(Some(lease)) => lease,
+            Ok(None) => return false,
+            Err(error) => {
+                tracing::error!(%error, task = W::TASK, "cannot take a task");
+                return false;
+            }
+        };
+        let claimant = Claimant {
+            owner: lease.owner.clone(),
+            dataset: lease.dataset.clone(),
+        };
+        worker.assign(claimant.clone());
+        let turn = Turn {
+            workers: self.workers.clone(),
+            claimant,
+            worker: Mutex::new(Some(worker)),
+        };
+        let (runner, place) = (self.clone(), self.owners.enter(&lease.owner));
+        attempts.spawn(async move {
+            let _place = place;
+            with_request_id(runner.see_through(&lease, &turn)).await;
+        });
+        true
     }
 
     /// Makes one attempt at a task, renews its lease meanwhile, and handles the end of the attempt.
-    async fn see_through(&self, lease: &Lease) {
+    async fn see_through(&self, lease: &Lease, turn: &Turn) {
         let (task, id, attempt) = (W::TASK, &lease.id, lease.attempt);
         tracing::info!(task, id, attempt, "taken");
         let ended = if lease.faults >= W::POLICY.max_faults {
             Err(Stop::Failed(W::given_up(lease.faults)))
         } else {
             tokio::select! {
-                ended = self.work.attempt(lease) => ended,
+                ended = self.work.attempt(lease, turn) => ended,
                 () = self.keep(lease) => Err(Stop::Lost),
                 () = tokio::time::sleep(self.deadline) => Err(Stop::Fault(self.overdue())),
                 () = self.shutdown.raised() => return self.give_back(lease).await,
@@ -375,26 +443,6 @@ mod tests {
         assert_eq!(policy.pause(3), Duration::from_secs(4));
         for doublings in [7, 31, 32, u32::MAX] {
             assert_eq!(policy.pause(doublings), MAX_PAUSE);
-        }
-    }
-
-    #[test]
-    fn one_owner_never_occupies_every_worker() {
-        let owners = |list: &[&str]| list.iter().map(|&o| o.to_owned()).collect::<Vec<_>>();
-        for (held, workers, waits) in [
-            (&["ana"][..], 1, &[][..]),
-            (&["ana"], 2, &["ana"]),
-            (&["ana"], 3, &[]),
-            (&["ana", "eve", "ana"], 4, &[]),
-            (&["ana", "eve", "ana"], 3, &["ana"]),
-            (&["ana", "ana"], 3, &["ana"]),
-            (&[], 2, &[]),
-        ] {
-            assert_eq!(
-                served(&owners(held), workers),
-                owners(waits),
-                "{held:?} {workers}"
-            );
         }
     }
 }

@@ -31,8 +31,11 @@ pub enum SealError {
     /// The system has no randomness.
     #[error("sealing: the system has no randomness")]
     Randomness,
-    /// The value was sealed under an unknown key or for another context, or it is damaged.
-    #[error("a sealed value cannot be opened: its key is missing, or it is damaged")]
+    /// The value was sealed under a key that is not among the keys.
+    #[error("a sealed value cannot be opened: it was sealed under another key")]
+    UnknownKey,
+    /// The value was sealed for another context, or it is damaged.
+    #[error("a sealed value cannot be opened: it is damaged")]
     Unopened,
 }
 
@@ -122,7 +125,7 @@ impl Sealer {
     /// Opens a value sealed for a context.
     ///
     /// # Errors
-    /// [`SealError::Unopened`].
+    /// [`SealError::UnknownKey`]; [`SealError::Unopened`].
     pub fn open(&self, context: &str, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SealError> {
         let (id, rest) = sealed
             .split_first_chunk::<ID>()
@@ -131,7 +134,7 @@ impl Sealer {
             .split_first_chunk::<NONCE>()
             .ok_or(SealError::Unopened)?;
         let key = self.keys.iter().find(|(known, _)| known == id);
-        let (_, cipher) = key.ok_or(SealError::Unopened)?;
+        let (_, cipher) = key.ok_or(SealError::UnknownKey)?;
         let payload = Payload {
             msg: sealed,
             aad: context.as_bytes(),
@@ -163,10 +166,10 @@ mod tests {
         for i in 0..sealed.len() {
             let mut damaged = sealed.clone();
             damaged[i] ^= 1;
-            assert!(
-                matches!(rotated.open("key of a", &damaged), Err(SealError::Unopened)),
-                "byte {i}"
-            );
+            let refused = rotated.open("key of a", &damaged);
+            let of_key = matches!(refused, Err(SealError::UnknownKey));
+            let of_value = matches!(refused, Err(SealError::Unopened));
+            assert!(if i < ID { of_key } else { of_value }, "byte {i}");
             assert!(
                 matches!(
                     rotated.open("key of a", &sealed[..i]),
@@ -178,7 +181,7 @@ mod tests {
         let fresh = rotated.seal("key of a", b"secret").unwrap();
         assert!(matches!(
             old.open("key of a", &fresh),
-            Err(SealError::Unopened)
+            Err(SealError::UnknownKey)
         ));
     }
 

@@ -256,7 +256,8 @@ impl Client {
         self.list(&address).await
     }
 
-    /// Deletes a dataset everywhere. Running jobs are stopped first. Then the keys are destroyed, after which nothing
+    /// Deletes a dataset everywhere. First the generation service marks it as being deleted, so that it continues the
+    /// deletion if this call is interrupted. Running jobs are stopped. Then the keys are destroyed, after which nothing
     /// of the dataset can be decrypted. Then its ciphertexts are deleted, and at last its jobs and results.
     ///
     /// # Errors
@@ -275,6 +276,11 @@ impl Client {
                 witnessed = self.second(&dataset)?.is_some();
             }
             // Another call may have deleted it already.
+            Err(error) if error.kind() != Some(ProblemKind::NotFound) => return Err(error),
+            _ => {}
+        }
+        let mark = format!("{}/v1/datasets/{id}/deletion", self.endpoints().generation);
+        match self.call(Method::PUT, &mark, Body::Empty).await {
             Err(error) if error.kind() != Some(ProblemKind::NotFound) => return Err(error),
             _ => {}
         }

@@ -50,6 +50,14 @@ pub enum Error {
          the key of the noise; or delete the dataset and create it again"
     )]
     Uncopied(Uuid),
+    /// The computation service lost an upload over which runs have begun.
+    #[error(
+        "the computation service no longer has your part of dataset {0}, and runs over it have begun: the key \
+         service accepts no other upload for this dataset. Ask the operator of the computation service to \
+         restore it from a backup with the upload. Finished tables stay available. Or create a new dataset: over \
+         the same records, its cost adds to the cost of this one"
+    )]
+    UploadLost(Uuid),
     /// The terms require several services to share the keys, and not all of them have confirmed it.
     #[error(
         "the keys of dataset {0} are not used: several services must share them, and {1}. The operator of the \

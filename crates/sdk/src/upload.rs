@@ -154,6 +154,7 @@ impl Client {
         // Rejected before anything is sent, and again during encryption.
         check_records(source.records.count(), record_bound)?;
         let layout = source.records.layout()?;
+        self.forget_lost_part(dataset, number).await?;
         let (_, set, public) = self.prepare(dataset, layout).await?;
         let plan = terms.part_plan(number, layout)?;
         let part = UploadedPart {
@@ -332,21 +333,53 @@ impl Client {
         }
     }
 
-    /// Returns whether the second computation service of a dataset lacks the account's part, for example because it was
-    /// set back to before the upload. Returns false if the terms have no second service.
+    /// Returns whether a computation service lacks the account's part of a dataset, for example because it was set back
+    /// to before the upload.
     ///
     /// # Errors
-    /// [`Error::NoWitness`], and the errors of the services.
-    pub async fn lacks_copy(&self, dataset: &Dataset) -> Result<bool, Error> {
+    /// [`Error::UploadLost`] if the part is gone at the first service, and runs over it have begun. [`Error::NoWitness`],
+    /// and the errors of the services.
+    pub async fn lacks_part(&self, dataset: &Dataset) -> Result<bool, Error> {
+        let service = &self.endpoints().computation;
+        if !self.lacks_part_at(service, dataset).await? {
+            return self.lacks_copy(dataset).await;
+        }
+        match self.key_set(dataset.id).await {
+            Ok(set) if set.runs_begun > 0 => Err(Error::UploadLost(dataset.id)),
+            Err(error) if error.kind() != Some(ProblemKind::NotFound) => Err(error),
+            _ => Ok(true),
+        }
+    }
+
+    /// Deletes the second computation service's copy of a part that the first service has lost. The part is encrypted
+    /// again, so the copy would not match it.
+    async fn forget_lost_part(&self, dataset: &Dataset, number: u32) -> Result<(), Error> {
         let Some(second) = self.second(dataset)? else {
-            return Ok(false);
+            return Ok(());
         };
+        let first = &self.endpoints().computation;
+        if self.lacks_part_at(second, dataset).await? || !self.lacks_part_at(first, dataset).await?
+        {
+            return Ok(());
+        }
+        let address = format!("{second}/v1/datasets/{}/contributions/{number}", dataset.id);
+        match self.call(Method::DELETE, &address, Body::Empty).await {
+            Err(error) if error.kind() == Some(ProblemKind::Conflict) => {
+                Err(Error::UploadLost(dataset.id))
+            }
+            Err(error) if error.kind() != Some(ProblemKind::NotFound) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether a computation service does not have the account's complete part of a dataset.
+    async fn lacks_part_at(&self, service: &str, dataset: &Dataset) -> Result<bool, Error> {
         let part = UploadedPart {
             dataset: dataset.id,
             number: self.part_number(dataset).await?,
             of: dataset.terms.0.part_count(),
         };
-        let address = format!("{second}/v1/datasets/{}", dataset.id);
+        let address = format!("{service}/v1/datasets/{}", dataset.id);
         match self
             .json::<Upload>(Method::GET, &address, Body::Empty)
             .await
@@ -354,6 +387,18 @@ impl Client {
             Ok(there) => Ok(!part.is_complete(&there)),
             Err(error) if error.kind() == Some(ProblemKind::NotFound) => Ok(true),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Returns whether the second computation service of a dataset lacks the account's part, for example because it was
+    /// set back to before the upload. Returns false if the terms have no second service.
+    ///
+    /// # Errors
+    /// [`Error::NoWitness`], and the errors of the services.
+    async fn lacks_copy(&self, dataset: &Dataset) -> Result<bool, Error> {
+        match self.second(dataset)? {
+            Some(second) => self.lacks_part_at(second, dataset).await,
+            None => Ok(false),
         }
     }
 

@@ -27,6 +27,7 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::State;
+use crate::problem::Refusal;
 use crate::store::uploads as store;
 use crate::uploads::{self, Kept, StoredUpload};
 
@@ -161,24 +162,29 @@ async fn key(
 ) -> Result<Bytes, Failure> {
     let blob = format!("{}/{name}", stored.folder);
     let bytes = state.base.blobs.get(&blob).await;
-    let bytes = bytes.map_err(|error| not_read(error, &blob))?;
+    let what = format!("{name} key");
+    let bytes = bytes.map_err(|error| not_read(error, stored.dataset, &what, &blob))?;
+    let dataset = stored.dataset;
     let check = move || match Digest::of(&bytes) == digest {
         true => Ok(bytes),
-        false => Err(damaged(&blob)),
+        false => Err(damaged(dataset, what).because(blob)),
     };
     blocking(check).await?
 }
 
 /// Converts an error of reading a blob. It is temporary unless the blob is missing.
-fn not_read(error: BlobError, what: &str) -> Failure {
-    let cause = format!("{what}: {error}");
-    Failure::from(error).because(cause)
+fn not_read(error: BlobError, dataset: Uuid, what: &str, blob: &str) -> Failure {
+    let cause = format!("{blob}: {error}");
+    match error {
+        BlobError::Absent => damaged(dataset, what.to_owned()).because(cause),
+        other => Failure::from(other).because(cause),
+    }
 }
 
-fn damaged(what: impl std::fmt::Display) -> Failure {
-    Failure::internal(format!(
-        "{what}: the stored bytes do not match their digest"
-    ))
+/// Makes the failure for stored data that is missing or damaged. Only the dataset's own batches fail, and they are not
+/// tried again.
+fn damaged(dataset: Uuid, what: String) -> Failure {
+    Refusal::Damaged { dataset, what }.into()
 }
 
 /// Returns the memory of an upload's columns in bytes.
@@ -303,13 +309,17 @@ impl PartReader {
     async fn read_one(&self, object: Object) -> Result<(Object, Payload), Failure> {
         let kept = self.objects.get(&object).copied();
         let kept = kept.ok_or_else(|| Failure::internal(format!("{object} is missing")))?;
-        let blob = self.stored.blob(self.number, object, kept.version);
+        let (blob, dataset) = (
+            self.stored.blob(self.number, object, kept.version),
+            self.stored.dataset,
+        );
         let bytes = self.blobs.get(&blob).await;
-        let bytes = bytes.map_err(|error| not_read(error, &blob))?;
+        let what = format!("object {object} of part {}", self.number + 1);
+        let bytes = bytes.map_err(|error| not_read(error, dataset, &what, &blob))?;
         let (params, plan) = (self.params.clone(), self.plan.clone());
         let decode = move || {
             if Digest::of(&bytes) != kept.digest {
-                return Err(damaged(blob));
+                return Err(damaged(dataset, what).because(blob));
             }
             let decoded = plan.decode(&params, object, &bytes);
             decoded.map_err(|error| Failure::internal(format!("{blob}: {error}")))
@@ -367,7 +377,9 @@ impl<'a> ReadAhead<'a> {
 /// Converts a failure for the backend: a store that cannot be reached is temporary, damaged data needs an operator.
 fn unavailable(failure: &Failure) -> fhaim_protocol::Error {
     match failure.kind() {
-        ProblemKind::Internal => fhaim_he::Error::Unavailable(failure.to_string()).into(),
+        ProblemKind::Internal | ProblemKind::Conflict => {
+            fhaim_he::Error::Unavailable(failure.to_string()).into()
+        }
         _ => fhaim_protocol::Error::Away(failure.to_string()),
     }
 }

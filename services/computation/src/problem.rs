@@ -3,6 +3,7 @@
 use fhaim_api::problem::ProblemKind;
 use fhaim_domain::counted;
 use fhaim_platform::Failure;
+use uuid::Uuid;
 
 /// A request that the service refuses. Repeating it gives the same refusal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -148,6 +149,18 @@ pub enum Refusal {
     /// The batch cannot be computed.
     #[error("{0}")]
     Batch(String),
+    /// A stored object or key of the dataset is missing or damaged.
+    #[error(
+        "the stored {what} of dataset {dataset} is damaged: it is missing, or its bytes do not match their digest. \
+         Ask the operator of the computation service to restore it from a backup, and then resume with \
+         `fhaim job retry`. If no run has begun, upload the table again"
+    )]
+    Damaged {
+        /// The dataset.
+        dataset: Uuid,
+        /// The object or key.
+        what: String,
+    },
     /// The crypto service has another record of the run.
     #[error(
         "the crypto service and this service disagree about the job's run: one of them was set back \
@@ -178,6 +191,7 @@ impl Refusal {
             | Self::Lacking { .. }
             | Self::OtherBatch(_)
             | Self::Incomplete
+            | Self::Damaged { .. }
             | Self::OtherRun => ProblemKind::Conflict,
             Self::ObjectDigest | Self::Manifest => ProblemKind::DigestMismatch,
             Self::NoKeys => ProblemKind::NotFound,

@@ -12,7 +12,7 @@ use fhaim_platform::Failure;
 use fhaim_platform::blobs::BlobError;
 use fhaim_platform::lease::{Lease, Lost, Tasks};
 use fhaim_platform::peer::Body;
-use fhaim_platform::runner::{Policy, Stop, Work};
+use fhaim_platform::runner::{Policy, Stop, Turn, Work};
 use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
 use fhaim_protocol::request::asked;
@@ -41,8 +41,8 @@ impl Work for State {
         &self.queued
     }
 
-    async fn attempt(&self, lease: &Lease) -> Result<(), Stop> {
-        match release(self, lease).await {
+    async fn attempt(&self, lease: &Lease, turn: &Turn) -> Result<(), Stop> {
+        match release(self, lease, turn).await {
             Ok(released) => Ok(released?),
             Err(failure) if failure.kind() == ProblemKind::BudgetSpent => {
                 Ok(without_run(self, lease, &failure).await??)
@@ -121,7 +121,7 @@ fn is_final(kind: ProblemKind) -> bool {
 }
 
 /// Makes one attempt at a batch.
-async fn release(state: &State, lease: &Lease) -> Result<Result<(), Lost>, Failure> {
+async fn release(state: &State, lease: &Lease, turn: &Turn) -> Result<Result<(), Lost>, Failure> {
     let task = store::task(&state.base.store, lease).await?;
     let sealed = match &task.sealed {
         Some(blob) => match state.base.blobs.get(blob).await {
@@ -135,10 +135,13 @@ async fn release(state: &State, lease: &Lease) -> Result<Result<(), Lost>, Failu
         Ok(sealed) => sealed,
         Err(lost) => return Ok(Err(lost)),
     };
-    let (answers, receipt) = match state.role {
-        Role::First => decrypt(state, &task, sealed).await?,
-        Role::Second { .. } => (Vec::new(), attest(state, &task, &sealed).await?),
+    let sending = async {
+        match state.role {
+            Role::First => decrypt(state, &task, sealed).await,
+            Role::Second { .. } => Ok((Vec::new(), attest(state, &task, &sealed).await?)),
+        }
     };
+    let (answers, receipt) = turn.wait(sending).await?;
     let mut tx = state.base.store.begin().await?;
     if let Err(lost) = state.tasks.step(&mut tx, lease).await? {
         return Ok(Err(lost));

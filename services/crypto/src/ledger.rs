@@ -8,6 +8,7 @@ use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_dp::{Entry, Ledger, Rho};
 use fhaim_platform::Failure;
+use fhaim_platform::rows;
 use fhaim_platform::store::Tx;
 use fhaim_platform::token::Caller;
 use fhaim_protocol::crypto::chain::{self, Act, Freeze, ReceiptKey, Tip};
@@ -58,10 +59,10 @@ pub fn failure(error: fhaim_protocol::Error) -> Failure {
 /// A failure of the store, or acts that cannot be read.
 pub async fn chain_state(tx: &mut Tx, dataset: Uuid) -> Result<ChainState, Failure> {
     let id = DatasetId(dataset.into_bytes());
-    let Some(tip) = store::tip(tx, dataset).await? else {
+    let Some(tip) = rows::of_dataset(dataset, store::tip(tx, dataset).await)? else {
         return Ok(ChainState::new(id));
     };
-    let acts = store::standing_acts(tx, dataset).await?;
+    let acts = rows::of_dataset(dataset, store::standing_acts(tx, dataset).await)?;
     ChainState::read(id, tip, acts).map_err(failure)
 }
 
@@ -87,6 +88,7 @@ async fn audit(tx: &mut Tx, dataset: Uuid, act: &Act) -> Result<(), Failure> {
     let action = match act {
         Act::Frozen { reason } => match reason {
             Freeze::Noise => "freeze the dataset: a page cannot be decrypted",
+            Freeze::Upload => "freeze the dataset: an uploaded object cannot be decrypted",
             Freeze::Witness => "freeze the dataset: the computation services do not agree",
             Freeze::Restored => "freeze the dataset: the ledger does not contain a receipt",
             Freeze::UnknownReceipt => "freeze the dataset: another key signed a receipt",
@@ -114,8 +116,8 @@ pub async fn job_ledger(
 ) -> Result<JobLedger, Failure> {
     let dataset = Uuid::from_bytes(rules.dataset.0);
     let id = Uuid::from_bytes(job.0);
-    let releases = store::releases_of(tx, dataset, id).await?;
-    let debited = store::last_debit(tx, dataset, id).await?;
+    let releases = rows::of_dataset(dataset, store::releases_of(tx, dataset, id).await)?;
+    let debited = rows::of_dataset(dataset, store::last_debit(tx, dataset, id).await)?;
     JobLedger::read(rules, job, run, releases, debited).map_err(failure)
 }
 
@@ -264,7 +266,7 @@ pub async fn show_receipt(
 pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<RunAccount>, Failure> {
     let chain_state = chain_state(tx, dataset).await?;
     let mut ledgers: BTreeMap<Uuid, Ledger> = BTreeMap::new();
-    for act in store::debits(tx, dataset).await? {
+    for act in rows::of_dataset(dataset, store::debits(tx, dataset).await)? {
         let (Act::Debited { job, entries, .. } | Act::Released { job, entries, .. }) = act else {
             return Err(broken("an act that is not a debit"));
         };

@@ -123,7 +123,7 @@ impl Refusal {
             Self::KeysLost
             | Self::NoSeed(_)
             | Self::Frozen(Freeze::Restored | Freeze::UnknownReceipt) => ProblemKind::Restored,
-            Self::Frozen(Freeze::Noise | Freeze::Witness) => ProblemKind::Frozen,
+            Self::Frozen(Freeze::Noise | Freeze::Upload | Freeze::Witness) => ProblemKind::Frozen,
         }
     }
 }

@@ -8,6 +8,7 @@ use fhaim_api::upload::{Upload, UploadState};
 use fhaim_api::{Page, Paging};
 use fhaim_dp::Rho;
 use fhaim_platform::Failure;
+use fhaim_platform::housekeeping::Each;
 use fhaim_platform::peer::{Body, PeerClient, PeerError};
 use fhaim_protocol::terms::Terms;
 use fhaim_release::MAX_HOLDERS;
@@ -24,6 +25,9 @@ use crate::store::{accounts, datasets as store};
 use crate::{State, limits};
 
 const MAX_NAME: usize = 200;
+
+/// Number of tries of a call that continues a deletion. The next round tries again.
+const DELETION_TRIES: u32 = 2;
 
 /// Service named in entries of the security log.
 const SERVICE: Service = Service::Generation;
@@ -250,6 +254,15 @@ async fn check_upload(computation: &PeerClient, id: Uuid, of: usize) -> Result<(
     Err(Refusal::Incomplete(missing).into())
 }
 
+/// Marks a dataset as being deleted, so that no job begins, and the deletion is continued if its caller stops.
+///
+/// # Errors
+/// No such dataset.
+pub async fn begin_deletion(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure> {
+    must_own(state, owner, id).await?;
+    Ok(store::mark_deleting(&state.base.store, id).await?)
+}
+
 /// Deletes this service's part of a dataset: jobs, releases, models. The workers of running jobs
 /// stop at their next write, which finds no row.
 ///
@@ -275,15 +288,49 @@ async fn finish_deletion(state: &State, id: Uuid) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Resumes interrupted deletions.
+/// Resumes interrupted deletions: those of this service's part, and those that an owner's program began and did not
+/// finish at the other services.
 ///
 /// # Errors
-/// A failure of the store or of the blobs.
+/// A failure of the store or of the blobs. Services that do not answer are logged, and asked again later.
 pub async fn finish_deletions(state: &State) -> Result<(), Failure> {
-    for id in store::deleting(&state.base.store).await? {
-        finish_deletion(state, id).await?;
+    let mut each = Each::default();
+    for id in store::erasing(&state.base.store).await? {
+        each.add(id, finish_deletion(state, id).await);
     }
-    Ok(())
+    for (id, owner) in store::deleting(&state.base.store).await? {
+        match delete_elsewhere(state, owner, id).await {
+            Ok(true) => each.add(id, delete(state, owner, id).await),
+            Ok(false) => {}
+            Err(error) => tracing::warn!(dataset = %id, %error, "a deletion is not finished yet"),
+        }
+    }
+    each.end()
+}
+
+/// Deletes a dataset at the other services for its owner, in the order of the owner's program: the keys first. Returns
+/// `false` if the configuration does not have the address of the crypto service. Then only the owner's program can
+/// finish the deletion.
+async fn delete_elsewhere(state: &State, owner: Uuid, id: Uuid) -> Result<bool, PeerError> {
+    let Some(crypto) = &state.crypto else {
+        return Ok(false);
+    };
+    let path = format!("/v1/datasets/{id}");
+    let peers = [
+        Some(crypto),
+        Some(&state.computation),
+        state.witness.as_ref(),
+    ];
+    for peer in peers.into_iter().flatten() {
+        let peer = peer.for_user(owner).with_tries(DELETION_TRIES);
+        match peer.bytes(Method::DELETE, &path, Body::Empty).await {
+            Ok(_) => {}
+            // The dataset never reached this service, or it is deleted there.
+            Err(PeerError::Problem { problem, .. }) if problem.kind == ProblemKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
 }
 
 /// Folder of all datasets' blobs.

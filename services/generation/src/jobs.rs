@@ -1,5 +1,6 @@
 //! Jobs, as seen by the holders of their datasets.
 
+use fhaim_api::dataset::DatasetState;
 use fhaim_api::job::{Job, JobState, NewJob, NewNote};
 use fhaim_api::token::Service;
 use fhaim_api::{Page, Paging};
@@ -14,7 +15,7 @@ use crate::problem::Refusal;
 use crate::put::Put;
 use crate::store::datasets::Locked;
 use crate::store::{batches, datasets as parents, jobs as store};
-use crate::{State, datasets, limits};
+use crate::{State, datasets, limits, models};
 
 /// Maximum number of characters of a note.
 const MAX_NOTE: usize = 200;
@@ -80,8 +81,10 @@ async fn lock_dataset(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<Locke
 /// Checks that a locked dataset is ready and has a free run. The crypto service makes the final
 /// decision; this check avoids jobs that could only fail.
 async fn claim_run(tx: &mut Tx, dataset: Uuid, locked: Locked) -> Result<(), Failure> {
-    if !locked.ready {
-        return Err(Refusal::NotReady.into());
+    match locked.state {
+        DatasetState::Ready => {}
+        DatasetState::Uploading => return Err(Refusal::NotReady.into()),
+        DatasetState::Deleting => return Err(Refusal::BeingDeleted.into()),
     }
     let runs = locked.runs;
     if parents::runs_taken(tx, dataset).await? < runs {
@@ -162,20 +165,26 @@ pub async fn cancel(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure
     show_after(state, tx, owner, id).await
 }
 
-/// Queues a failed or cancelled job again. It resumes where it stopped.
+/// Queues a failed or cancelled job again, or a finished one whose model is damaged. It resumes where it stopped.
 ///
 /// # Errors
-/// No such job, or it is done. If the job has not asked for a batch yet, it needs a free run of the
+/// No such job, or it is done and its model is whole. If the job has not asked for a batch yet, it needs a free run of the
 /// dataset.
 pub async fn retry(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure> {
-    let dataset = show(state, owner, id).await?.dataset;
+    let Job {
+        dataset,
+        state: shown,
+        ..
+    } = show(state, owner, id).await?;
+    let whole = shown == JobState::Done && models::is_whole(state, dataset, id).await?;
     let mut tx = state.base.store.begin().await?;
     // Locks the dataset before the job, as deletion does.
     let locked = lock_dataset(state, &mut tx, dataset).await?;
     match lock(state, &mut tx, id).await? {
-        JobState::Failed | JobState::Cancelled => {}
+        JobState::Done if whole => return Err(Refusal::Done.into()),
+        // All releases of a finished job are stored, so its model is fitted again at no cost.
+        JobState::Failed | JobState::Cancelled | JobState::Done => {}
         JobState::Queued | JobState::Running => return show_after(state, tx, owner, id).await,
-        JobState::Done => return Err(Refusal::Done.into()),
     }
     if !batches::has_asked(&mut tx, id).await? {
         claim_run(&mut tx, dataset, locked).await?;

@@ -1,7 +1,9 @@
 //! Models of finished jobs: stored as blobs, with the most recently used in memory.
 
 use bytes::Bytes;
+use fhaim_api::problem::ProblemKind;
 use fhaim_platform::Failure;
+use fhaim_platform::blobs::BlobError;
 use fhaim_platform::threads::blocking;
 use fhaim_synth::{FittedModel, load_model};
 use futures_util::stream::BoxStream;
@@ -10,7 +12,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
-use crate::store::jobs;
+use crate::store::{datasets as parents, jobs};
 use crate::{State, datasets};
 
 /// Memory limit of a query in bytes for each byte of the terms' model limit; equal to the limit of a fit.
@@ -108,10 +110,32 @@ pub async fn discard_unnamed(state: &State, dataset: Uuid, job: Uuid) -> Result<
     Ok(())
 }
 
+fn damaged(dataset: Uuid, job: Uuid) -> Failure {
+    let detail = format!(
+        "the stored model of job {job} of dataset {dataset} is damaged; other jobs are not affected. \
+         `fhaim job retry {job}` fits it again to the stored releases, at no cost"
+    );
+    Failure::new(ProblemKind::Internal, detail)
+}
+
+/// Returns whether a job's stored model can be read.
+///
+/// # Errors
+/// A failure of the store or of the blobs.
+pub async fn is_whole(state: &State, dataset: Uuid, job: Uuid) -> Result<bool, Failure> {
+    let terms = parents::terms(&state.base.store, dataset).await?;
+    let terms = terms.ok_or_else(Failure::not_found)?;
+    match get(state, dataset, job, terms.model_bytes).await {
+        Ok(_) => Ok(true),
+        Err(failure) if failure.kind() == ProblemKind::Internal => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}
+
 /// Returns a job's model, from memory if possible.
 ///
 /// # Errors
-/// A failure of the blobs, or a blob that is not a model.
+/// A failure of the blobs, or a model that is missing or damaged, with the job and its dataset.
 pub async fn get(
     state: &State,
     dataset: Uuid,
@@ -121,10 +145,13 @@ pub async fn get(
     if let Some(model) = state.models.find(job) {
         return Ok(model);
     }
-    let saved = state.base.blobs.get(&name(dataset, job)).await?;
+    let saved = match state.base.blobs.get(&name(dataset, job)).await {
+        Err(error @ BlobError::Absent) => return Err(damaged(dataset, job).because(error)),
+        saved => saved?,
+    };
     let cap = model_bytes.saturating_mul(QUERY_BYTES_PER_MODEL_BYTE);
     let model = blocking(move || load_model(&saved, cap)).await?;
-    let model = model.map_err(Failure::internal)?;
+    let model = model.map_err(|error| damaged(dataset, job).because(error))?;
     state.models.keep(dataset, job, &model);
     Ok(model)
 }

@@ -191,6 +191,11 @@ pub enum Refusal {
     /// The dataset has no records yet.
     #[error("the dataset is not ready: upload its records first")]
     NotReady,
+    /// The dataset's owner is deleting it.
+    #[error(
+        "the dataset is being deleted; its owner can repeat `fhaim dataset delete` to finish that"
+    )]
+    BeingDeleted,
     /// All runs of the dataset are taken.
     #[error(
         "the dataset's budget allows {}, and none is left; {}",
@@ -297,6 +302,7 @@ impl Refusal {
             | Self::Absent { .. }
             | Self::OtherJob
             | Self::NotReady
+            | Self::BeingDeleted
             | Self::Ended
             | Self::Done
             | Self::NoMarginals

@@ -38,6 +38,8 @@ pub struct Inner {
     pub(crate) config: Config,
     pub(crate) base: Base,
     pub(crate) computation: PeerClient,
+    /// The crypto service, if it is configured. Only deletions that an owner began are continued there.
+    pub(crate) crypto: Option<PeerClient>,
     /// The second computation service, if one is configured.
     pub(crate) witness: Option<PeerClient>,
     pub(crate) tasks: Tasks,
@@ -91,6 +93,10 @@ impl Program for State {
             computation: base.peer(Service::Computation)?,
             witness: match common.peers.contains_key(&Service::Witness) {
                 true => Some(base.peer(Service::Witness)?),
+                false => None,
+            },
+            crypto: match common.peers.contains_key(&Service::Crypto) {
+                true => Some(base.peer(Service::Crypto)?),
                 false => None,
             },
             tasks: Tasks::new(base.store.clone(), jobs::TABLE, common.lease_seconds),

@@ -15,7 +15,7 @@ use fhaim_platform::Failure;
 use fhaim_platform::housekeeping::{self, Counter, Housekeeping};
 use fhaim_platform::lease::{Lease, Tasks};
 use fhaim_platform::peer::{Body, PeerClient, PeerError};
-use fhaim_platform::runner::{self, Policy, Stop, Work};
+use fhaim_platform::runner::{self, Policy, Stop, Turn, Work};
 use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
@@ -89,8 +89,8 @@ impl Work for State {
         &self.wake
     }
 
-    async fn attempt(&self, lease: &Lease) -> Result<(), Stop> {
-        let (job, stored) = Attempt::begin(self, lease).await?;
+    async fn attempt(&self, lease: &Lease, turn: &Turn) -> Result<(), Stop> {
+        let (job, stored) = Attempt::begin(self, lease, turn).await?;
         job.drive(stored).await
     }
 
@@ -118,6 +118,7 @@ impl Work for State {
 struct Attempt<'a> {
     state: &'a State,
     lease: &'a Lease,
+    turn: &'a Turn,
     task: Task,
 }
 
@@ -136,14 +137,23 @@ fn failed(error: impl ToString) -> Stop {
 
 impl<'a> Attempt<'a> {
     /// Reads a job and its stored batches.
-    async fn begin(state: &'a State, lease: &'a Lease) -> Result<(Self, Vec<StoredBatch>), Stop> {
+    async fn begin(
+        state: &'a State,
+        lease: &'a Lease,
+        turn: &'a Turn,
+    ) -> Result<(Self, Vec<StoredBatch>), Stop> {
         let mut tx = state.base.store.begin().await?;
         state.tasks.hold(&mut tx, lease).await??;
         jobs::set_state(&mut tx, &lease.id, JobState::Running, None).await?;
         let task = jobs::task(&mut tx, &lease.id).await?;
         let stored = batches::of_job(&mut tx, &lease.id).await?;
         tx.commit().await?;
-        let attempt = Self { state, lease, task };
+        let attempt = Self {
+            state,
+            lease,
+            turn,
+            task,
+        };
         Ok((attempt, stored))
     }
 
@@ -165,7 +175,8 @@ impl<'a> Attempt<'a> {
                     run.stored().map_err(failed)?;
                 }
                 Action::Ask(batch) => {
-                    let (answers, receipt) = self.ask(&batch).await?;
+                    let asking = Box::pin(self.ask(&batch));
+                    let (answers, receipt) = self.turn.wait(asking).await?;
                     let answers = run.decrypted(answers).map_err(failed)?;
                     let released = Released {
                         answers,

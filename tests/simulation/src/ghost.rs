@@ -265,7 +265,7 @@ impl Ghost {
 
     /// Records that the dataset is frozen. `bad` says whether a holder's objects are bad.
     pub(crate) fn frozen(&mut self, reason: Freeze, bad: bool) {
-        let noise = bad && reason == Freeze::Noise;
+        let noise = bad && [Freeze::Noise, Freeze::Upload].contains(&reason);
         self.deviated |= noise || reason == Freeze::UnknownReceipt;
     }
 

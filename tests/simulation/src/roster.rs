@@ -135,7 +135,7 @@ impl Roster {
     pub(crate) fn is_permanent(&self, reason: Freeze) -> bool {
         match reason {
             Freeze::Witness => false,
-            Freeze::Noise => self.holders > 1,
+            Freeze::Noise | Freeze::Upload => self.holders > 1,
             Freeze::Restored | Freeze::UnknownReceipt => true,
         }
     }

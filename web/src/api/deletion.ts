@@ -16,7 +16,8 @@ function unless(kinds: string[]): (error: unknown) => void {
 }
 
 /**
- * Deletes a dataset everywhere, as its maker. Running jobs are stopped first. Then the keys are destroyed, after which
+ * Deletes a dataset everywhere, as its maker. The generation service marks it first, and continues the deletion if this
+ * page is closed. Running jobs are stopped first. Then the keys are destroyed, after which
  * nothing can be decrypted, even if a later step fails. Repeating the call continues the deletion.
  */
 export async function deleteDataset(id: string): Promise<void> {
@@ -25,6 +26,7 @@ export async function deleteDataset(id: string): Promise<void> {
     if (isMissing(error)) return ["computation" as const];
     throw error;
   });
+  await call("generation", "PUT", `/v1/datasets/${id}/deletion`).catch(unless(["not-found"]));
   const jobs = await list<Job>("generation", `/v1/datasets/${id}/jobs`).catch((error: unknown) => {
     if (isMissing(error)) return [];
     throw error;

@@ -61,9 +61,14 @@ function Table({ datasets }: { datasets: Dataset[] }) {
 }
 
 export function DatasetTag({ dataset }: { dataset: Dataset }) {
-  return dataset.state === "ready"
-    ? <span className="tag good">ready</span>
-    : <span className="tag">upload unfinished</span>;
+  switch (dataset.state) {
+    case "ready":
+      return <span className="tag good">ready</span>;
+    case "deleting":
+      return <span className="tag">being deleted</span>;
+    case "uploading":
+      return <span className="tag">upload unfinished</span>;
+  }
 }
 
 function RunsLeft({ dataset: { runs_left, terms } }: { dataset: Dataset }) {

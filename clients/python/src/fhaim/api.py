@@ -137,6 +137,10 @@ class Generation:
         """
         self._http.nothing("DELETE", path("/v1/datasets/{}", dataset))
 
+    def begin_deletion(self, dataset: UUID) -> None:
+        """Marks a dataset as being deleted, before its parts are deleted at all services."""
+        self._http.nothing("PUT", path("/v1/datasets/{}/deletion", dataset))
+
     def list_jobs(
         self,
         dataset: UUID,

@@ -1331,7 +1331,7 @@ ContributionKind = Literal["records", "counts"]
 """Data that a holder uploads in addition to its noise."""
 
 
-DatasetState = Literal["uploading", "ready"]
+DatasetState = Literal["uploading", "ready", "deleting"]
 """The state of a dataset."""
 
 

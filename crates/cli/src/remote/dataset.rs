@@ -196,11 +196,15 @@ pub async fn send(
     progress: &Progress,
 ) -> Result<Sent, Error> {
     let dataset = client.dataset(arguments.dataset).await?;
-    // The second computation service may have been restored to a time before the upload. Then it needs the upload
-    // again.
-    if dataset.state == DatasetState::Ready && !client.lacks_copy(&dataset).await? {
-        let reason = format!("dataset {} has been uploaded already", dataset.id);
-        return Err(Error::Usage(reason));
+    let reason = match dataset.state {
+        DatasetState::Uploading => None,
+        // A computation service may have been restored to a time before the upload. Then it needs the upload again.
+        DatasetState::Ready if client.lacks_part(&dataset).await? => None,
+        DatasetState::Ready => Some("has been uploaded already"),
+        DatasetState::Deleting => Some("is being deleted"),
+    };
+    if let Some(reason) = reason {
+        return Err(Error::Usage(format!("dataset {} {reason}", dataset.id)));
     }
     let terms = &dataset.terms.0;
     let number = client.part_number(&dataset).await?;
@@ -304,6 +308,7 @@ fn line(dataset: &Dataset) -> String {
     let state = match dataset.state {
         DatasetState::Uploading => "uploading",
         DatasetState::Ready => "ready",
+        DatasetState::Deleting => "deleting",
     };
     let terms = &dataset.terms.0;
     format!(

@@ -268,6 +268,7 @@ fn common(
         workers: 2,
         lease_seconds,
         orphan_seconds: 3600,
+        reserve_bytes: 64 << 20,
         attempt_seconds: 24 * 3600,
     })
 }

@@ -6,6 +6,8 @@ use fhaim_pgm::{AxisView, Error, FitOptions, Measurement, Model, fit_once};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
+use crate::saved::with_checksum;
+
 const TOTAL: f64 = 10_000.0;
 
 fn pair(a: usize, b: usize) -> Clique {
@@ -148,14 +150,18 @@ fn saved_extra_pairs_are_restored() {
         Model::load(&[&bytes[..], &[0]].concat(), 1 << 20),
         Err(Error::Saved(..))
     ));
-    // A model without such pairs ends with their number.
+    // A model without such pairs ends with their number and the checksum.
     let none = tree().save();
-    assert_eq!(none[none.len() - 4..], [0; 4]);
+    let end = none.len() - 8;
+    assert_eq!(none[end - 4..end], [0; 4]);
     // The second attribute of the pair, before its 12 counts.
     let mut same = bytes.clone();
-    let at = bytes.len() - 12 * 8 - 4;
+    let at = bytes.len() - 8 - 12 * 8 - 4;
     same[at] = 1;
-    assert!(matches!(Model::load(&same, 1 << 20), Err(Error::Saved(..))));
+    assert!(matches!(
+        Model::load(&with_checksum(same), 1 << 20),
+        Err(Error::Saved(..))
+    ));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use fhaim_domain::{Clique, Domain};
 use fhaim_pgm::{AxisView, Error, FitOptions, Measurement, Model, fit_once};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use sha2::{Digest, Sha256};
 
 const CAP: usize = 1 << 20;
 
@@ -45,6 +46,14 @@ fn model() -> Model {
     fit_once(&domain, &measurements, &FitOptions::default(), None).unwrap()
 }
 
+/// Corrects the checksum of changed bytes, so that the checks behind it are reached.
+pub fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    let end = bytes.len() - 8;
+    let digest = Sha256::digest(&bytes[..end]);
+    bytes[end..].copy_from_slice(&digest[..8]);
+    bytes
+}
+
 fn joint(model: &Model) -> Vec<f64> {
     model.marginal(&Clique::new(0..5)).unwrap()
 }
@@ -61,6 +70,17 @@ fn loaded_model_has_the_same_marginals_and_samples() {
     let sample = |model: &Model| model.sample(5000, &mut ChaCha8Rng::seed_from_u64(3));
     assert_eq!(sample(&loaded), sample(&model));
     assert_eq!(loaded.save(), model.save());
+}
+
+#[test]
+fn model_with_a_flipped_bit_is_rejected() {
+    let bytes = model().save();
+    let accepted = (0..8 * bytes.len()).filter(|bit| {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        Model::load(&damaged, CAP).is_ok()
+    });
+    assert_eq!(accepted.count(), 0, "of {} flips", 8 * bytes.len());
 }
 
 #[test]
@@ -82,7 +102,10 @@ fn damaged_model_bytes_are_rejected() {
         let mut damaged = bytes.clone();
         damaged[place] ^= 0x80;
         assert!(
-            matches!(Model::load(&damaged, CAP), Err(Error::Saved(..))),
+            matches!(
+                Model::load(&with_checksum(damaged), CAP),
+                Err(Error::Saved(..))
+            ),
             "{place}"
         );
     }
@@ -93,10 +116,11 @@ fn damaged_model_bytes_are_rejected() {
         assert!(matches!(refused, Err(Error::Saved(reason)) if reason.contains("version")));
     }
     let mut infinite = bytes.clone();
-    // The last potential comes before the number of extra pairs.
-    let end = infinite.len() - 4;
+    // The last potential comes before the number of extra pairs and the checksum.
+    let end = infinite.len() - 8 - 4;
     infinite[end - 8..end].copy_from_slice(&f64::INFINITY.to_le_bytes());
-    assert!(matches!(Model::load(&infinite, CAP), Err(Error::Saved(_))));
+    let refused = Model::load(&with_checksum(infinite), CAP);
+    assert!(matches!(refused, Err(Error::Saved(reason)) if reason.contains("finite")));
 }
 
 #[test]
@@ -109,7 +133,7 @@ fn random_damage_is_rejected_or_gives_a_valid_model() {
             let place = rng.random_range(0..damaged.len());
             damaged[place] = rng.random();
         }
-        if let Ok(model) = Model::load(&damaged, CAP) {
+        if let Ok(model) = Model::load(&with_checksum(damaged), CAP) {
             let columns = model.sample(50, &mut rng);
             for (column, &size) in columns.iter().zip(model.domain().sizes()) {
                 assert!(column.iter().all(|&code| (code as usize) < size));

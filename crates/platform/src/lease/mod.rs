@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `id` | text |
 //! | `owner` | text: the owner of the task |
+//! | `dataset` | text: the dataset of the task |
 //! | `state` | text: `queued`, `running`, or a final state |
 //! | `lease_token` | text; empty if no worker has the task |
 //! | `lease_beat` | number of renewals |
@@ -63,6 +64,8 @@ pub struct Lease {
     pub id: String,
     /// The task's owner.
     pub owner: String,
+    /// The task's dataset.
+    pub dataset: String,
     /// The token that proves possession of the lease.
     pub token: String,
     /// How often the task has been taken, including this time. Restarts, kills and outages count, so this number says

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::{Lease, MAX_PAUSE, Tasks, millis};
 use crate::clock::{Millis, now};
+use crate::rows;
 use crate::store::{Row, StoreError, Tx};
 
 /// A lease, and the time since which it has been seen without a renewal.
@@ -19,13 +20,16 @@ pub(super) struct Watched {
     since: Instant,
 }
 
+/// Number of tasks among which one is taken if the first is damaged.
+const LOOK_BEHIND: usize = 20;
+
 /// The columns that describe a lease.
-const COLUMNS: &str = "id, owner, attempts, faults";
+const COLUMNS: &str = "id, owner, dataset, attempts, faults";
 
 impl Tasks {
     /// Takes a task of any owner not in `served`. The first choice is the oldest task whose lease was not renewed for
     /// its length while this process watched. The second is a task without a worker: the oldest one of the owners
-    /// whose tasks currently have the fewest workers.
+    /// whose tasks are taken least, and of these of the datasets whose tasks are taken least.
     ///
     /// # Errors
     /// A failure of the store.
@@ -66,7 +70,12 @@ impl Tasks {
                 return self.taken(tx, &row).await.map(Some);
             }
         }
-        match self.oldest_free(&mut tx, served, now).await? {
+        let oldest = match self.oldest_free(&mut tx, served, now, 1).await {
+            // The first task is damaged, which must not stop the others.
+            Err(StoreError::Decode(_)) => self.oldest_free(&mut tx, served, now, LOOK_BEHIND).await,
+            oldest => oldest,
+        };
+        match oldest? {
             Some(row) => self.taken(tx, &row).await.map(Some),
             None => Ok(None),
         }
@@ -86,7 +95,8 @@ impl Tasks {
         // The time before this query is compared with earlier observations, and the time after it with later ones. An
         // observation is therefore never counted as longer than it was.
         let before = steady();
-        let rows = sqlx::query(held).fetch_all(self.store.pool()).await?;
+        let rows = sqlx::query(held).fetch(self.store.pool());
+        let rows = rows::readable(self.table, rows).await?;
         let after = steady();
         let mut watched = self.watches();
         let mut seen = HashMap::with_capacity(rows.len());
@@ -113,12 +123,13 @@ impl Tasks {
         Ok(abandoned)
     }
 
-    /// Returns a task that has no worker and is not postponed.
+    /// Returns a task that has no worker and is not postponed: the first of `most` rows that can be read.
     async fn oldest_free(
         &self,
         tx: &mut Tx,
         served: &[String],
         now: Millis,
+        most: usize,
     ) -> Result<Option<Row>, StoreError> {
         let others: String = (3..)
             .zip(served)
@@ -129,14 +140,20 @@ impl Tasks {
              AND lease_token = '')) \
              AND (lease_expires <= $1 OR lease_expires > $2){others} \
              ORDER BY (SELECT COUNT(*) FROM {table} AS other WHERE other.owner = task.owner \
-             AND other.state = 'running' AND other.lease_token <> ''), created_at, id LIMIT 1",
+             AND other.state = 'running' AND other.lease_token <> ''), \
+             (SELECT COUNT(*) FROM {table} AS other WHERE other.dataset = task.dataset \
+             AND other.state = 'running' AND other.lease_token <> ''), created_at, id LIMIT {most}",
             table = self.table
         ));
         let query = sqlx::query(oldest)
             .bind(now)
             .bind(now.saturating_add(millis(MAX_PAUSE)));
         let query = served.iter().fold(query, |query, owner| query.bind(owner));
-        query.fetch_optional(&mut **tx).await
+        if most == 1 {
+            return query.fetch_optional(&mut **tx).await;
+        }
+        let rows = rows::readable(self.table, query.fetch(&mut **tx)).await?;
+        Ok(rows.into_iter().next())
     }
 
     /// Takes a task whose row is locked.
@@ -145,6 +162,7 @@ impl Tasks {
         let lease = Lease {
             id: row.try_get("id")?,
             owner: row.try_get("owner")?,
+            dataset: row.try_get("dataset")?,
             token: Uuid::new_v4().to_string(),
             attempt: u32::try_from(attempts + 1).unwrap_or(u32::MAX),
             faults: u32::try_from(faults).unwrap_or(u32::MAX),

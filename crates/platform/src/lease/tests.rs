@@ -7,7 +7,7 @@ use std::time::Instant;
 use tempfile::TempDir;
 
 const TABLE: &str = "CREATE TABLE tasks (id TEXT PRIMARY KEY, owner TEXT NOT NULL, \
-     state TEXT NOT NULL, lease_token TEXT NOT NULL DEFAULT '', lease_expires BIGINT NOT NULL, \
+     dataset TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, lease_token TEXT NOT NULL DEFAULT '', lease_expires BIGINT NOT NULL, \
      lease_beat BIGINT NOT NULL DEFAULT 0, attempts BIGINT NOT NULL, \
      faults BIGINT NOT NULL DEFAULT 0, outages BIGINT NOT NULL DEFAULT 0, \
      created_at BIGINT NOT NULL)";
@@ -218,4 +218,16 @@ async fn attempts_without_a_step_count_as_faults_and_outages_do_not() {
     let lease = take().await;
     assert_eq!(tasks.give_back(&lease).await.unwrap(), Ok(()));
     assert_eq!(take().await.faults, 0);
+}
+
+#[tokio::test]
+async fn damaged_task_does_not_stop_the_others() {
+    let (store, _folder) = store().await;
+    add(&store, "b", "eve", 1).await;
+    sqlx::query("UPDATE tasks SET owner = CAST(x'ff' AS TEXT) WHERE id = 'a'")
+        .execute(store.pool())
+        .await
+        .unwrap();
+    let lease = process(&store).take(&[]).await.unwrap().unwrap();
+    assert_eq!(lease.id, "b");
 }

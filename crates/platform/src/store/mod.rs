@@ -8,6 +8,7 @@ use sqlx::any::{AnyPoolOptions, AnyRow};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{Any, AnyPool, AssertSqlSafe, Connection, Executor, Row as _, SqlSafeStr, Transaction};
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -370,19 +371,21 @@ fn without_secrets(url: &str) -> String {
     }
 }
 
+/// Returns the file of a SQLite database.
+pub(crate) fn file_of(url: &str) -> Option<PathBuf> {
+    let path = url.strip_prefix("sqlite:")?.trim_start_matches("//");
+    let path = path.split('?').next().unwrap_or(path);
+    (!path.is_empty() && path != ":memory:").then(|| PathBuf::from(path))
+}
+
 /// Creates a database file, or changes an existing one, so that only its owner can read it: it has sealed keys and
 /// released values. Its log and index files get the same permissions.
 fn keep_to_owner(url: &str) -> Result<(), StoreError> {
-    let path = url.trim_start_matches("sqlite:").trim_start_matches("//");
-    let path = path.split('?').next().unwrap_or(path);
-    if path.is_empty() || path == ":memory:" {
-        return Ok(());
-    }
     #[cfg(unix)]
-    {
+    if let Some(path) = file_of(url) {
         use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
         let mut options = std::fs::OpenOptions::new();
-        options.create(true).append(true).mode(0o600).open(path)?;
+        options.create(true).append(true).mode(0o600).open(&path)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
     }
     Ok(())

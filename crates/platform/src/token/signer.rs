@@ -16,7 +16,8 @@ use zeroize::Zeroizing;
 
 use crate::Failure;
 use crate::clock::{self, Millis};
-use crate::seal::Sealer;
+use crate::rows;
+use crate::seal::{SealError, Sealer};
 use crate::store::{Store, Tx, lock_owner};
 
 /// Time for which a key signs, before a new one takes over.
@@ -81,10 +82,11 @@ impl Signer {
     }
 
     /// Makes a new key if the newest has signed for long enough, deletes keys that no valid token can be under, and
-    /// reads the others. Must be called regularly.
+    /// reads the others. A damaged key is left out: tokens that it signed are not valid any more. Must be called
+    /// regularly.
     ///
     /// # Errors
-    /// [`Failure`] if the store fails, or a key cannot be opened.
+    /// [`Failure`] if the store fails, or if all keys were sealed under keys that the configuration does not have.
     pub async fn rotate(&self) -> Result<(), Failure> {
         self.rotate_at(clock::now()).await
     }
@@ -97,31 +99,51 @@ impl Signer {
             .bind(now - SIGNS_FOR - PUBLISHED_AFTER)
             .execute(&mut *tx)
             .await?;
-        let newest = sqlx::query("SELECT id FROM signing_keys WHERE made_at >= $1")
-            .bind(now - SIGNS_FOR)
-            .fetch_optional(&mut *tx)
-            .await?;
-        if newest.is_none() {
-            self.make(&mut tx, now).await?;
+        let mut keys = self.stored(&mut tx).await?;
+        if keys.iter().all(|key| key.made < now - SIGNS_FOR) {
+            keys.insert(0, self.make(&mut tx, now).await?);
         }
-        let rows =
-            sqlx::query("SELECT id, sealed, made_at FROM signing_keys ORDER BY made_at DESC")
-                .fetch_all(&mut *tx)
-                .await?;
         tx.commit().await?;
-        let mut keys = Vec::with_capacity(rows.len());
-        for row in rows {
-            let id: String = row.try_get("id")?;
-            let sealed: Vec<u8> = row.try_get("sealed")?;
-            let seed = self.sealer.open(&context(&id), &sealed)?;
-            keys.push(signing(id, &seed, row.try_get("made_at")?)?);
-        }
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
         Ok(())
     }
 
-    /// Makes a new key.
-    async fn make(&self, tx: &mut Tx, now: Millis) -> Result<(), Failure> {
+    /// Reads the stored keys that can be opened, newest first.
+    async fn stored(&self, tx: &mut Tx) -> Result<Vec<Signing>, Failure> {
+        let select = "SELECT id, sealed, made_at FROM signing_keys ORDER BY made_at DESC";
+        let rows = sqlx::query(select).fetch(&mut **tx);
+        let rows = rows::readable("signing_keys", rows).await?;
+        let mut keys = Vec::with_capacity(rows.len());
+        let (mut unknown, count) = (Vec::new(), rows.len());
+        for row in rows {
+            let id: String = row.try_get("id")?;
+            // A column that cannot be read does not open.
+            let sealed: Vec<u8> = row.try_get("sealed").unwrap_or_default();
+            match self.sealer.open(&context(&id), &sealed) {
+                Ok(seed) => keys.push(signing(id, &seed, row.try_get("made_at")?)?),
+                Err(error) => {
+                    let service = self.service;
+                    tracing::error!(%service, id, %error, "a signing key is left out");
+                    if matches!(error, SealError::UnknownKey) {
+                        unknown.push(id);
+                    }
+                }
+            }
+        }
+        // Other secrets of the database would not open either, so new signing keys would not help.
+        if count > 0 && unknown.len() == count {
+            return Err(Failure::internal(format!(
+                "the signing keys {} of the {} service were sealed under a key that the configuration \
+                 (`common.sealing`) does not have: add that key to it",
+                unknown.join(", "),
+                self.service
+            )));
+        }
+        Ok(keys)
+    }
+
+    /// Makes and returns a new key.
+    async fn make(&self, tx: &mut Tx, now: Millis) -> Result<Signing, Failure> {
         let id = Uuid::new_v4().to_string();
         let mut seed = Zeroizing::new([0; 32]);
         rand::rngs::OsRng
@@ -134,7 +156,7 @@ impl Signer {
             .bind(now)
             .execute(&mut **tx)
             .await?;
-        Ok(())
+        signing(id, seed.as_slice(), now)
     }
 
     /// Returns the service that has the keys.
@@ -277,6 +299,35 @@ mod tests {
         let keys = signer.jwks().keys;
         keys.iter()
             .any(|key| key.common.key_id.as_deref() == Some(id))
+    }
+
+    async fn open(store: &Store, sealing: &str) -> Result<Signer, Failure> {
+        let sealer = Arc::new(Sealer::from_text(sealing).unwrap());
+        Signer::open(Service::Crypto, store.clone(), sealer).await
+    }
+
+    #[tokio::test]
+    async fn damaged_signing_key_is_replaced_at_the_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let [signer, _] = replicas(&folder).await;
+        let (store, now) = (&signer.store, clock::now());
+        let damaged = signs(&signer, now);
+        // The first 8 bytes name the sealing key, which is still the right one.
+        sqlx::query("UPDATE signing_keys SET sealed = substr(sealed, 1, 60) || x'0102'")
+            .execute(store.pool())
+            .await
+            .unwrap();
+        let again = open(store, &"ab".repeat(32)).await.unwrap();
+        assert_ne!(signs(&again, now), damaged);
+        assert!(!publishes(&again, &damaged));
+    }
+
+    #[tokio::test]
+    async fn start_with_another_sealing_key_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let [signer, _] = replicas(&folder).await;
+        let refused = open(&signer.store, &"cd".repeat(32)).await.unwrap_err();
+        assert!(refused.to_string().contains("common.sealing"), "{refused}");
     }
 
     #[tokio::test]

@@ -152,6 +152,65 @@ impl Drop for Small {
     }
 }
 
+async fn write_row(store: Store) -> Result<(), Failure> {
+    let mut tx = store.begin().await?;
+    sqlx::query("UPDATE readiness SET checks = checks + 1")
+        .execute(&mut *tx)
+        .await?;
+    Ok(tx.commit().await?)
+}
+
+/// Routes that write a row, like those of a service.
+fn routes(base: &Base) -> axum::Router {
+    use axum::routing::{post, put};
+    let write = || {
+        let store = base.store.clone();
+        move || write_row(store)
+    };
+    let routes = axum::Router::new()
+        .route("/v1/sessions", post(write()))
+        .route("/v1/datasets/a", put(write()).delete(write()));
+    base.reserve.around(routes)
+}
+
+async fn status(routes: &axum::Router, method: &str, path: &str) -> u16 {
+    use tower::ServiceExt;
+    let request = http::Request::builder().method(method).uri(path);
+    let request = request.body(axum::body::Body::empty()).unwrap();
+    routes
+        .clone()
+        .oneshot(request)
+        .await
+        .unwrap()
+        .status()
+        .as_u16()
+}
+
+#[tokio::test]
+#[ignore = "needs mount"]
+async fn deletion_and_sign_in_work_on_a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = Small::mount(folder.path());
+    let config = in_folder(folder.path());
+    let base = Base::open(Service::Crypto, &config, &[TASKS], &[])
+        .await
+        .unwrap();
+    let routes = routes(&base);
+    assert_eq!(status(&routes, "PUT", "/v1/datasets/a").await, 200);
+    small.fill();
+    let full = base.store.check().await.unwrap_err();
+    assert_passing(&full.into());
+    for _ in 0..3 {
+        assert_eq!(status(&routes, "DELETE", "/v1/datasets/a").await, 200);
+        assert_eq!(status(&routes, "POST", "/v1/sessions").await, 200);
+        // The reserved space is not for uploads.
+        assert_eq!(status(&routes, "PUT", "/v1/datasets/a").await, 507);
+    }
+    small.make_room();
+    assert_eq!(status(&routes, "PUT", "/v1/datasets/a").await, 200);
+    base.store.close().await;
+}
+
 #[tokio::test]
 #[ignore = "needs mount"]
 async fn full_disk_is_reported_and_works_again_with_room() {

@@ -9,7 +9,7 @@ use fhaim_kit::config::{in_folder, sqlite};
 use fhaim_platform::Failure;
 use fhaim_platform::config::Common;
 use fhaim_platform::lease::{Lease, Tasks};
-use fhaim_platform::runner::{self, Policy, Stop, Work};
+use fhaim_platform::runner::{self, Policy, Stop, Turn, Work};
 use fhaim_platform::shutdown::{Stopper, channel};
 use fhaim_platform::store::{Store, Tx};
 use std::sync::{Arc, Mutex};
@@ -49,7 +49,7 @@ impl Work for Tale {
         &self.queued
     }
 
-    async fn attempt(&self, lease: &Lease) -> Result<(), Stop> {
+    async fn attempt(&self, lease: &Lease, turn: &Turn) -> Result<(), Stop> {
         self.attempts.lock().unwrap().push(lease.id.clone());
         match lease.id.split('-').next().unwrap() {
             "fault" => Err(Stop::Fault(Failure::internal("a fault"))),
@@ -57,6 +57,7 @@ impl Work for Tale {
             "fail" => Err(Stop::Failed("it cannot be".to_owned())),
             "outage" if self.attempts(&lease.id) < 6 => Err(Stop::Outage("away".to_owned())),
             "hang" => std::future::pending().await,
+            "wait" => turn.wait(std::future::pending()).await,
             _ => {
                 let mut tx = self.store.begin().await?;
                 self.tasks.step(&mut tx, lease).await??;
@@ -176,6 +177,26 @@ async fn hanging_attempt_is_aborted() {
     process.wait_for("hang", "failed: given up after 3").await;
     assert_eq!(process.tale.attempts("hang"), 3);
     process.stop().await;
+}
+
+/// Tasks of damaged datasets wait for another service until it gives up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_tasks_hold_no_worker() {
+    let tasks = [
+        ("wait-1", "ana"),
+        ("wait-2", "ana"),
+        ("wait-3", "eve"),
+        ("done", "joe"),
+    ];
+    for workers in [1, 2] {
+        let process = Process::start(&tasks, |common| common.workers = workers).await;
+        process.wait_for("done", "done").await;
+        // All of them were taken, and none of them ended.
+        for id in ["wait-1", "wait-2", "wait-3"] {
+            process.wait_for(id, "running").await;
+        }
+        process.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

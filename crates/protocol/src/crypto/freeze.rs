@@ -10,6 +10,9 @@ pub enum Freeze {
     /// correctly always can: a service or holder that deviates made this one, and further pages
     /// must not be answered.
     Noise,
+    /// Like `Noise`, for a page that both computation services computed. While one of them follows
+    /// the protocol, an uploaded object is the cause.
+    Upload,
     /// A client showed a receipt that this chain does not contain: the store was restored from an
     /// older copy.
     Restored,
@@ -29,7 +32,7 @@ impl Freeze {
             Self::Witness => true,
             // A holder can cause such a page. Each further page would answer another question about
             // the key.
-            Self::Noise => holders < 2,
+            Self::Noise | Self::Upload => holders < 2,
             Self::Restored | Self::UnknownReceipt => false,
         }
     }
@@ -37,7 +40,7 @@ impl Freeze {
     /// Returns the message for an operator that cannot thaw the dataset.
     pub fn way_forward(self) -> &'static str {
         match self {
-            Self::Noise => {
+            Self::Noise | Self::Upload => {
                 "a dataset of several holders that is frozen because of a page cannot be thawed: one of its \
                  holders may have caused the page, and another such page would reveal more about the key. To \
                  continue, make a new dataset with the same holders (`fhaim dataset create --holder`). The cost \
@@ -51,9 +54,17 @@ impl Freeze {
     pub fn detail(self) -> &'static str {
         match self {
             Self::Noise => {
-                "the dataset is frozen: the key service received a page that no service makes if it follows \
-                 the protocol. The page is paid for. An operator of the key service has to investigate; a \
-                 dataset of several holders stays frozen, and its holders can make a new one"
+                "the dataset is frozen: the key service received a page that it cannot decrypt. The page is \
+                 paid for. Either an uploaded object is not an encryption as fhaim makes it, or a service \
+                 deviated from the protocol: the key service cannot tell which. An operator of the key \
+                 service has to investigate; a dataset of several holders stays frozen, and its holders can \
+                 make a new one"
+            }
+            Self::Upload => {
+                "the dataset is frozen: both computation services computed a page that the key service cannot \
+                 decrypt, so an uploaded object is not an encryption as fhaim makes it. The page is paid for. \
+                 Upload with an unchanged program of fhaim, to a new dataset (`fhaim dataset create`): over the \
+                 same records it adds its cost to the cost of this one"
             }
             Self::Witness => {
                 "the dataset is frozen: the two computation services do not agree on a batch, and \

@@ -5,6 +5,7 @@
 //! not read from the request. A repeated release is answered from the store. So each position
 //! serves one release, even if other entities deviate, forget or repeat.
 
+use super::freeze::Freeze;
 use crate::Error;
 use crate::leak::ciphertext_leak;
 use crate::request::{DatasetId, DecryptRequest, JobId, SealedPage};
@@ -105,6 +106,8 @@ pub struct Grant {
     placement: Placement,
     ledger: Ledger,
     debited: usize,
+    /// Whether both computation services computed the request.
+    agreed: bool,
 }
 
 /// A run computed from its requests, for a party that checks the data of a key service. It computes
@@ -208,6 +211,7 @@ fn price(
         placement,
         ledger,
         debited: releases.len(),
+        agreed: rules.plan.witness,
     })
 }
 
@@ -216,6 +220,14 @@ impl Grant {
     /// Returns the ledger that includes the batch.
     pub(super) fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// Returns the reason of the freeze if a page of the batch cannot be decrypted.
+    pub(super) fn undecryptable(&self) -> Freeze {
+        match self.agreed {
+            true => Freeze::Upload,
+            false => Freeze::Noise,
+        }
     }
 
     pub(crate) fn take(self, window: &mut Window, ledger: &mut Ledger) {
@@ -476,5 +488,20 @@ mod tests {
             fresh().restore(entries, short),
             Err(Error::Request(..))
         ));
+    }
+
+    #[test]
+    fn page_that_both_services_computed_blames_the_upload() {
+        let mut rules = rules(vec![3, 4]);
+        let job_ledger = JobLedger::new(&rules, JOB, 0);
+        let request = request(job_ledger.window(), total(0));
+        for (witness, reason) in [(false, Freeze::Noise), (true, Freeze::Upload)] {
+            rules.plan.witness = witness;
+            let grant = granted(&job_ledger, &rules, &request);
+            assert_eq!(grant.undecryptable(), reason);
+            let told = reason.detail();
+            assert!(told.contains("uploaded object"), "{told}");
+            assert_eq!(told.contains("a service"), !witness, "{told}");
+        }
     }
 }

@@ -128,7 +128,7 @@ pub fn judge<C>(
 pub fn rule(job_ledger: &JobLedger, grant: Grant, answers: Option<Vec<Vec<i64>>>) -> Ruling {
     let before = job_ledger.clone();
     let Some(answers) = answers else {
-        return Ruling::freeze(before, Freeze::Noise);
+        return Ruling::freeze(before, grant.undecryptable());
     };
     let entries = grant.entries().to_vec();
     let job_ledger = job_ledger.clone().with(grant, answers.clone());

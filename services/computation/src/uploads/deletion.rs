@@ -1,6 +1,7 @@
 //! Deletion of an upload or of one contribution, which can be interrupted and resumed.
 
 use fhaim_platform::Failure;
+use fhaim_platform::housekeeping::Each;
 use uuid::Uuid;
 
 use super::{StoredUpload, store};
@@ -82,11 +83,12 @@ async fn finish_deletion(state: &State, dataset: Uuid, folder: &str) -> Result<(
 /// # Errors
 /// A failure of the store or of the blobs.
 pub async fn finish_deletions(state: &State) -> Result<(), Failure> {
+    let mut each = Each::default();
     for (dataset, folder) in store::deleting(&state.base.store).await? {
-        finish_deletion(state, dataset, &folder).await?;
+        each.add(dataset, finish_deletion(state, dataset, &folder).await);
     }
     for taken in store::taken_back(&state.base.store).await? {
-        finish_taking_back(state, &taken).await?;
+        each.add(taken.dataset, finish_taking_back(state, &taken).await);
     }
-    Ok(())
+    each.end()
 }

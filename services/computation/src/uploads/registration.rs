@@ -243,14 +243,16 @@ fn same_terms(stored: StoredUpload, terms: &Terms) -> Result<StoredUpload, Failu
 
 /// Returns the crypto service's description of the dataset's keys.
 ///
-/// For terms with a roster, refuses keys that were made under other terms: anyone who knows a dataset's identifier
-/// could otherwise keep its holders out. For shared keys, requires the confirmation of all services: the first service
-/// could otherwise have made the keys without the others.
+/// For terms with a roster or shared keys, refuses keys that were made under other terms: anyone who knows a dataset's
+/// identifier could otherwise keep its holders out, and the first key service could show terms that name no others. For
+/// shared keys, requires the confirmation of all services: the first service could otherwise have made the keys without
+/// the others.
 async fn key_set(state: &State, dataset: Uuid, terms: &Terms) -> Result<KeySet, Failure> {
     let path = format!("/v1/datasets/{dataset}");
     let made: Result<KeySet, PeerError> = state.crypto.json(Method::GET, &path, Body::Empty).await;
     let made = made.map_err(no_keys)?;
-    if terms.roster.is_some() && made.terms.0 != *terms {
+    let agreed = terms.roster.is_some() || !terms.key_services.is_empty();
+    if agreed && made.terms.0 != *terms {
         return Err(Refusal::OtherUpload.into());
     }
     made.check_confirmed().map_err(Refusal::Unconfirmed)?;

@@ -18,6 +18,7 @@ use fhaim_platform::blobs::Blobs;
 use fhaim_platform::housekeeping::Housekeeping;
 use fhaim_platform::lease::Tasks;
 use fhaim_platform::runner::Work;
+use fhaim_protocol::committee::{KeyService, ServiceSigningKey};
 use fhaim_protocol::roster::{HolderSigningKey, Member, Partition, Roster};
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::{Object, UploadPlan};
@@ -375,6 +376,34 @@ async fn evaluation_keys_of_another_roster_are_refused() {
     two.fixture.state = two.fixture.reopened(1 << 30).await;
     let refused = two.register(0, 128).await.unwrap_err();
     assert!(refused.to_string().contains("another roster"), "{refused}");
+}
+
+/// The first key service makes the keys without the second, and shows terms that name no other service.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_without_the_second_key_service_are_refused() {
+    let service = |name: &str, key| KeyService {
+        name: name.to_owned(),
+        key: ServiceSigningKey::from_bytes(&[key; 32]).public(),
+    };
+    let shared = Terms {
+        key_services: vec![service("first", 1), service("second", 2)],
+        ..terms(1000).choices()
+    };
+    let shared = shared.complete(&fhaim_synth::Mechanisms).unwrap();
+    let fixture = Fixture::under(&shared).await;
+    let of_one = Terms {
+        key_services: Vec::new(),
+        ..shared.clone()
+    };
+    for (shown, kind) in [
+        (of_one, ProblemKind::Conflict),
+        (shared.clone(), ProblemKind::Unavailable),
+    ] {
+        *fixture.keys.agreed.lock().unwrap() = Some(shown);
+        let refused = fixture.register_as(shared.clone(), 128).await;
+        let refused = refused.map(|stored| stored.dataset).unwrap_err();
+        assert_eq!(refused.kind(), kind, "{refused}");
+    }
 }
 
 /// Guards against different rows that are found only in the first run, which they would use up.

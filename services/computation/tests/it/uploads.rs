@@ -19,6 +19,7 @@ use fhaim_protocol::upload::Object;
 use object_store::local::LocalFileSystem;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
 use std::time::Duration;
+use uuid::Uuid;
 
 const COLUMN: Object = Object::Column {
     column: 3,
@@ -43,11 +44,12 @@ fn changes(bytes: &[u8], others: &[u8]) -> [Vec<u8>; 2] {
     [flipped, others.to_vec()]
 }
 
-/// Checks that a failure names the damaged object.
-fn assert_names(failure: &Failure, what: &str) {
-    assert_eq!(failure.kind(), ProblemKind::Internal);
-    let words = failure.to_string();
-    assert!(words.contains(what) && words.contains("digest"), "{words}");
+/// Checks that a failure is final, and names the damaged object and its dataset.
+fn assert_names(failure: &Failure, dataset: Uuid, what: &str) {
+    assert_eq!(failure.kind(), ProblemKind::Conflict);
+    let words = failure.problem.to_string();
+    let named = words.contains(what) && words.contains(&dataset.to_string());
+    assert!(named && words.contains("digest"), "{words}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,7 +63,7 @@ async fn changed_object_is_detected_on_load() {
     for changed in changes(&whole, &fixture.encode(COLUMN, 2)) {
         std::fs::write(&path, changed).unwrap();
         let failure = fixture.load(&stored).await.unwrap_err();
-        assert_names(&failure, &COLUMN.name());
+        assert_names(&failure, stored.dataset, &COLUMN.name());
     }
     std::fs::write(&path, whole).unwrap();
     fixture.load(&stored).await.unwrap();
@@ -135,7 +137,8 @@ async fn changed_key_is_detected_on_load() {
         let whole = std::fs::read(&path).unwrap();
         for changed in changes(&whole, &others) {
             std::fs::write(&path, changed).unwrap();
-            assert_names(&fixture.load(&stored).await.unwrap_err(), name);
+            let failure = fixture.load(&stored).await.unwrap_err();
+            assert_names(&failure, stored.dataset, name);
         }
         std::fs::write(&path, whole).unwrap();
         fixture.load(&stored).await.unwrap();

@@ -103,7 +103,7 @@ impl Member<'_> {
 /// # Errors
 /// [`ProblemKind::Unavailable`] if one does not answer.
 pub async fn services(state: &State) -> Result<KeyServices, Failure> {
-    let mut services = vec![KeyServiceDocument::from(state.sharing.me.clone())];
+    let mut services = vec![KeyServiceDocument::from(state.sharing.me()?)];
     for (service, client) in &state.sharing.peers {
         let client = client.with_tries(TRIES_OF_WHO_WAITS);
         let asked = client
@@ -188,7 +188,7 @@ pub(crate) async fn make(
         begun.await.map_err(|error| member.refusal(&error))?;
     }
     let params = plan.parameters().map_err(Failure::internal)?;
-    let key = state.sharing.key.clone();
+    let key = state.sharing.key()?.clone();
     let shape = terms.roster_shape();
     let beginning = move || {
         let share = KeyShare::random(&params, &mut generator()?)?;

@@ -91,7 +91,7 @@ pub async fn begin(state: &State, dataset: Uuid, new: NewShare) -> Result<(), Fa
     let committee = shares::committee(dataset, &digest_of(terms)?, &terms.key_services, &attempt)?;
     let params = keys::plan_core(terms)?.parameters();
     let params = params.map_err(|error| Refusal::Terms(error.to_string()))?;
-    let key = state.sharing.key.clone();
+    let key = state.sharing.key()?.clone();
     let shape = terms.roster_shape();
     let making = move || {
         let share = KeyShare::random(&params, &mut generator()?)?;
@@ -506,7 +506,11 @@ pub async fn debited(state: &State, dataset: Uuid) -> Result<DebitedReleases, Fa
             statement: Digest(entry.debit.digest),
         }));
     }
-    Ok(DebitedReleases::sign(dataset, releases, &state.sharing.key))
+    Ok(DebitedReleases::sign(
+        dataset,
+        releases,
+        state.sharing.key()?,
+    ))
 }
 
 /// Freezes a dataset after the first service was shown a page that cannot be decrypted.

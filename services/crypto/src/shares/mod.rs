@@ -24,6 +24,7 @@ use fhaim_he::key_sharing::KeyShare;
 use fhaim_platform::Failure;
 use fhaim_platform::base::Base;
 use fhaim_platform::peer::PeerClient;
+use fhaim_platform::seal::SealError;
 use fhaim_protocol::committee::member::CommitteeMember;
 use fhaim_protocol::committee::{KeyCommittee, KeyService, ServiceSigningKey, confirmation};
 use fhaim_protocol::request::DatasetId;
@@ -50,9 +51,10 @@ pub struct Settings {
 
 /// Identity, peers and key generations of a service that shares keys.
 pub struct KeySharing {
-    /// Name and key under which the others know this service.
-    pub(crate) me: KeyService,
-    key: ServiceSigningKey,
+    /// Name of this service.
+    name: String,
+    /// The key that this service signs with, or why it has none.
+    key: Result<ServiceSigningKey, String>,
     others: Vec<KeyService>,
     /// The services with which this one shares keys, in the order of their numbers.
     pub(crate) peers: Vec<(Service, PeerClient)>,
@@ -61,15 +63,16 @@ pub struct KeySharing {
 
 impl std::fmt::Debug for KeySharing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "KeySharing({})", self.me.name)
+        write!(f, "KeySharing({})", self.name)
     }
 }
 
 impl KeySharing {
-    /// Opens the key sharing of a service. The first start makes its signing key.
+    /// Opens the key sharing of a service. The first start makes its signing key. With a damaged key, the service
+    /// works for datasets whose keys are not shared.
     ///
     /// # Errors
-    /// A failure of the store; a key that cannot be unsealed.
+    /// A failure of the store.
     pub async fn open(
         service: Service,
         base: &Base,
@@ -79,14 +82,31 @@ impl KeySharing {
         let key = service_key(service, base).await?;
         let name = settings.name.clone();
         Ok(Self {
-            me: KeyService {
-                name: name.unwrap_or_else(|| service.as_str().to_owned()),
-                key: key.public(),
-            },
+            name: name.unwrap_or_else(|| service.as_str().to_owned()),
             key,
             others: settings.others.iter().cloned().map(Into::into).collect(),
             peers,
             attempts: member::Attempts::default(),
+        })
+    }
+
+    /// Returns the key that this service signs with.
+    ///
+    /// # Errors
+    /// A damaged key.
+    pub(crate) fn key(&self) -> Result<&ServiceSigningKey, Failure> {
+        let key = self.key.as_ref();
+        key.map_err(|damage| Failure::internal(damage))
+    }
+
+    /// Returns name and key under which the others know this service.
+    ///
+    /// # Errors
+    /// A damaged key.
+    pub(crate) fn me(&self) -> Result<KeyService, Failure> {
+        Ok(KeyService {
+            name: self.name.clone(),
+            key: self.key()?.public(),
         })
     }
 
@@ -95,21 +115,22 @@ impl KeySharing {
     /// # Errors
     /// The reason.
     pub(crate) fn check(&self, number: usize, services: &[KeyService]) -> Result<(), String> {
-        if services.get(number) != Some(&self.me) {
+        let me = self.me().map_err(|damage| damage.to_string())?;
+        if services.get(number) != Some(&me) {
             return Err(format!(
                 "service {} must be {} with the key {}",
                 number + 1,
-                self.me.name,
-                self.me.fingerprint()
+                me.name,
+                me.fingerprint()
             ));
         }
-        let mut others = services.iter().filter(|service| **service != self.me);
+        let mut others = services.iter().filter(|service| **service != me);
         let strange = others.find(|other| !self.others.is_empty() && !self.others.contains(other));
         match strange {
             None => Ok(()),
             Some(strange) => Err(format!(
                 "{} does not share keys with {}, whose key is {}",
-                self.me.name,
+                me.name,
                 strange.name,
                 strange.fingerprint()
             )),
@@ -117,7 +138,11 @@ impl KeySharing {
     }
 }
 
-async fn service_key(service: Service, base: &Base) -> Result<ServiceSigningKey, Failure> {
+/// Returns the key that a service signs with, or a description of its damage.
+async fn service_key(
+    service: Service,
+    base: &Base,
+) -> Result<Result<ServiceSigningKey, String>, Failure> {
     let context = format!("service key of {service}");
     let sealed = match store::service_key(&base.store, service).await? {
         Some(sealed) => sealed,
@@ -129,10 +154,22 @@ async fn service_key(service: Service, base: &Base) -> Result<ServiceSigningKey,
             stored.ok_or_else(|| Failure::internal("the service key is not stored"))?
         }
     };
-    let bytes = base.sealer.open(&context, &sealed)?;
-    let bytes = <&[u8; 32]>::try_from(bytes.as_slice());
-    let bytes = bytes.map_err(|_| Failure::internal("the service key has the wrong length"))?;
-    Ok(ServiceSigningKey::from_bytes(bytes))
+    let bytes = match base.sealer.open(&context, &sealed) {
+        Err(SealError::Unopened) => None,
+        opened => Some(opened?),
+    };
+    let bytes = bytes.as_deref().map(Vec::as_slice);
+    Ok(match bytes.map(<&[u8; 32]>::try_from) {
+        Some(Ok(bytes)) => Ok(ServiceSigningKey::from_bytes(bytes)),
+        _ => {
+            let damage = format!(
+                "the signing key of the {service} service (table service_keys) is damaged: datasets whose \
+                 keys are shared have to wait until its operator restores the table from a backup"
+            );
+            tracing::error!(damage);
+            Err(damage)
+        }
+    })
 }
 
 /// Returns the committee of a dataset's terms in an attempt to make its key.
@@ -174,7 +211,7 @@ fn own_member(
     let (committee, transcript) = confirmed(stored, confirmation)?;
     let bytes: Zeroizing<Vec<u8>> = stored.secret_bytes(state)?.ok_or_else(Failure::not_found)?;
     let share = KeyShare::from_bytes(params, &bytes).map_err(Failure::internal)?;
-    let key = state.sharing.key.clone();
+    let key = state.sharing.key()?.clone();
     CommitteeMember::new(committee, share, key, transcript).map_err(Failure::internal)
 }
 

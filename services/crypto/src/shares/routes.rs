@@ -61,8 +61,10 @@ async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
 /// Returns this service's name and public signing key.
 #[utoipa::path(get, path = "/v1/key-service", tag = "keys",
     responses((status = 200, description = "Name and key", body = KeyServiceDocument)))]
-async fn key_service(Shared(state): Shared<State>) -> axum::Json<KeyServiceDocument> {
-    axum::Json(state.sharing.me.clone().into())
+async fn key_service(
+    Shared(state): Shared<State>,
+) -> Result<axum::Json<KeyServiceDocument>, Failure> {
+    Ok(axum::Json(state.sharing.me()?.into()))
 }
 
 /// Begins an attempt to make a dataset's key with a new share.

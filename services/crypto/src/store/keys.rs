@@ -39,6 +39,10 @@ impl fmt::Debug for StoredKeySet {
 
 impl StoredKeySet {
     fn from_row(row: &Row) -> Result<Self, StoreError> {
+        rows::of_dataset(rows::parsed(row, "dataset")?, Self::from_whole_row(row))
+    }
+
+    fn from_whole_row(row: &Row) -> Result<Self, StoreError> {
         Ok(Self {
             dataset: rows::parsed(row, "dataset")?,
             owner: rows::parsed(row, "owner")?,
@@ -64,7 +68,8 @@ pub async fn find(store: &Store, dataset: Uuid) -> Result<Option<StoredKeySet>, 
     let row = sqlx::query(FIND)
         .bind(dataset.to_string())
         .fetch_optional(store.pool())
-        .await?;
+        .await;
+    let row = rows::of_dataset(dataset, row)?;
     row.as_ref().map(StoredKeySet::from_row).transpose()
 }
 
@@ -80,7 +85,8 @@ pub async fn lock(
     let row = sqlx::query(store.locking(FIND))
         .bind(dataset.to_string())
         .fetch_optional(&mut **tx)
-        .await?;
+        .await;
+    let row = rows::of_dataset(dataset, row)?;
     row.as_ref().map(StoredKeySet::from_row).transpose()
 }
 

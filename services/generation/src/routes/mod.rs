@@ -61,6 +61,7 @@ pub fn documented() -> OpenApiRouter<State> {
         .merge(accounts::documented())
         .routes(routes!(list_datasets))
         .routes(routes!(make_dataset, show_dataset, delete_dataset))
+        .routes(routes!(begin_deletion))
         .routes(routes!(rename_dataset))
         .routes(routes!(vouch_for_dataset))
         .routes(routes!(make_dataset_ready))
@@ -137,6 +138,23 @@ async fn show_dataset(
     Path(dataset): Path<Uuid>,
 ) -> Answer<Dataset> {
     Ok(axum::Json(datasets::show(&state, owner, dataset).await?))
+}
+
+/// Marks a dataset as being deleted, before its parts are deleted at all services.
+///
+/// No job can begin any more. If the caller stops before all parts are deleted, the service continues the deletion.
+/// Repeating the call changes nothing.
+#[utoipa::path(put, path = "/v1/datasets/{dataset}/deletion", tag = "datasets",
+    security(("bearer" = [])), params(("dataset" = Uuid, Path)),
+    responses((status = 204, description = "Marked"),
+        Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
+async fn begin_deletion(
+    Shared(state): Shared<State>,
+    User(owner): User,
+    Path(dataset): Path<Uuid>,
+) -> Result<StatusCode, Failure> {
+    datasets::begin_deletion(&state, owner, dataset).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Deletes this service's part of a dataset: jobs, releases and models. Stops queued and running

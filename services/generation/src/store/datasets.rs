@@ -16,8 +16,9 @@ use crate::paging::Cut;
 const TAKES_RUN: &str = "(jobs.state IN ('queued', 'running') \
      OR EXISTS (SELECT 1 FROM batches WHERE batches.job = jobs.id))";
 
-/// A state known only to this service: hidden from the owner while the blobs are deleted.
-const DELETING: &str = "deleting";
+/// A state known only to this service: hidden from the owner while the blobs are deleted. The other services have
+/// deleted their parts.
+const ERASING: &str = "erasing";
 
 /// Condition: the account bound as `$2` is a sole or joint holder of the dataset.
 const HELD: &str = "(datasets.owner = $2 OR EXISTS (SELECT 1 FROM holders \
@@ -34,6 +35,10 @@ fn select(rest: &str) -> AssertSqlSafe<String> {
 }
 
 fn dataset(row: &Row) -> Result<Dataset, StoreError> {
+    rows::of_dataset(rows::parsed(row, "id")?, whole_dataset(row))
+}
+
+fn whole_dataset(row: &Row) -> Result<Dataset, StoreError> {
     let (runs, begun): (i64, i64) = (row.try_get("runs")?, row.try_get("begun")?);
     Ok(Dataset {
         id: rows::parsed(row, "id")?,
@@ -126,7 +131,7 @@ pub async fn is_held(store: &Store, id: Uuid, user: Uuid) -> Result<bool, StoreE
 pub struct Found {
     /// The account that created it.
     pub owner: Uuid,
-    /// The dataset, unless it is being deleted.
+    /// The dataset, unless its data is being erased.
     pub dataset: Option<Dataset>,
 }
 
@@ -138,9 +143,10 @@ pub async fn find(store: &Store, id: Uuid) -> Result<Option<Found>, StoreError> 
     let row = sqlx::query(select("id = $1"))
         .bind(id.to_string())
         .fetch_optional(store.pool())
-        .await?;
+        .await;
+    let row = rows::of_dataset(id, row)?;
     let found = |row: Row| {
-        let deleting = row.try_get::<String, _>("state")? == DELETING;
+        let deleting = row.try_get::<String, _>("state")? == ERASING;
         Ok(Found {
             owner: rows::parsed(&row, "owner")?,
             dataset: (!deleting).then(|| dataset(&row)).transpose()?,
@@ -162,13 +168,13 @@ pub async fn list(store: &Store, user: Uuid, cut: &Cut) -> Result<Vec<Dataset>, 
     );
     let found = sqlx::query(query)
         .bind(user.to_string())
-        .bind(DELETING)
+        .bind(ERASING)
         .bind(cut.before)
         .bind(&cut.id)
         .bind(cut.rows())
-        .fetch_all(store.pool())
-        .await?;
-    found.iter().map(dataset).collect()
+        .fetch(store.pool());
+    let found = rows::readable("datasets", found).await?;
+    rows::undamaged(found.iter().map(dataset))
 }
 
 /// Returns a dataset's terms.
@@ -179,8 +185,10 @@ pub async fn terms(store: &Store, id: Uuid) -> Result<Option<Terms>, StoreError>
     let row = sqlx::query("SELECT terms FROM datasets WHERE id = $1")
         .bind(id.to_string())
         .fetch_optional(store.pool())
-        .await?;
-    row.map(|row| rows::json(&row, "terms")).transpose()
+        .await;
+    let row = rows::of_dataset(id, row)?;
+    let terms = row.map(|row| rows::json(&row, "terms")).transpose();
+    rows::of_dataset(id, terms)
 }
 
 /// Renames a dataset.
@@ -191,7 +199,7 @@ pub async fn rename(store: &Store, id: Uuid, name: &str) -> Result<(), StoreErro
     sqlx::query("UPDATE datasets SET name = $1 WHERE id = $2 AND state <> $3")
         .bind(name)
         .bind(id.to_string())
-        .bind(DELETING)
+        .bind(ERASING)
         .execute(store.pool())
         .await?;
     Ok(())
@@ -214,13 +222,13 @@ pub async fn make_ready(store: &Store, id: Uuid) -> Result<(), StoreError> {
 /// State of a dataset that is locked until the transaction ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Locked {
-    /// Whether its upload is complete.
-    pub ready: bool,
+    /// Its state.
+    pub state: DatasetState,
     /// Number of runs in its budget.
     pub runs: usize,
 }
 
-/// Locks a dataset that is not being deleted. The caller checks access before.
+/// Locks a dataset whose data is not being erased. The caller checks access before.
 ///
 /// # Errors
 /// A failure of the store.
@@ -228,12 +236,12 @@ pub async fn lock(store: &Store, tx: &mut Tx, id: Uuid) -> Result<Option<Locked>
     let lock = store.locking("SELECT state, runs FROM datasets WHERE id = $1 AND state <> $2");
     let row = sqlx::query(lock)
         .bind(id.to_string())
-        .bind(DELETING)
+        .bind(ERASING)
         .fetch_optional(&mut **tx)
         .await?;
     let locked = |row: Row| {
         Ok(Locked {
-            ready: rows::named::<DatasetState>(&row, "state")? == DatasetState::Ready,
+            state: rows::named(&row, "state")?,
             runs: rows::number(&row, "runs")?,
         })
     };
@@ -373,6 +381,33 @@ pub async fn keep_receipt(
     Ok(()) // deleted meanwhile
 }
 
+/// Marks a dataset as being deleted by its owner at all services.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn mark_deleting(store: &Store, id: Uuid) -> Result<(), StoreError> {
+    sqlx::query("UPDATE datasets SET state = $1 WHERE id = $2 AND state <> $3")
+        .bind(rows::name(DatasetState::Deleting)?)
+        .bind(id.to_string())
+        .bind(ERASING)
+        .execute(store.pool())
+        .await?;
+    Ok(())
+}
+
+/// Lists the datasets that their owners are deleting at all services, with the owners.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn deleting(store: &Store) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
+    let found = sqlx::query("SELECT id, owner FROM datasets WHERE state = $1")
+        .bind(rows::name(DatasetState::Deleting)?)
+        .fetch_all(store.pool())
+        .await?;
+    let pair = |row: &Row| Ok((rows::parsed(row, "id")?, rows::parsed(row, "owner")?));
+    found.iter().map(pair).collect()
+}
+
 /// Deletes a dataset's jobs and their data, and hides the dataset from its owner. The row stays, so
 /// that an interrupted deletion is found and resumed.
 ///
@@ -392,34 +427,34 @@ pub async fn begin_deletion(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
         sqlx::query(statement).bind(&id).execute(&mut **tx).await?;
     }
     sqlx::query("UPDATE datasets SET state = $1 WHERE id = $2")
-        .bind(DELETING)
+        .bind(ERASING)
         .bind(&id)
         .execute(&mut **tx)
         .await?;
     Ok(())
 }
 
-/// Deletes the row of a dataset that is being deleted.
+/// Deletes the row of a dataset whose data is being erased.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn finish_deletion(store: &Store, id: Uuid) -> Result<(), StoreError> {
     sqlx::query("DELETE FROM datasets WHERE id = $1 AND state = $2")
         .bind(id.to_string())
-        .bind(DELETING)
+        .bind(ERASING)
         .execute(store.pool())
         .await?;
     Ok(())
 }
 
-/// Lists all datasets that are not being deleted, with whether their uploads are complete.
+/// Lists all datasets whose data is not being erased, with whether their uploads are complete.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn all_states(store: &Store) -> Result<Vec<(Uuid, bool)>, StoreError> {
     let select = "SELECT id, state FROM datasets WHERE state <> $1 ORDER BY created_at, id";
     let found = sqlx::query(select)
-        .bind(DELETING)
+        .bind(ERASING)
         .fetch_all(store.pool())
         .await?;
     let pair = |row: &Row| {
@@ -439,13 +474,13 @@ pub async fn all(store: &Store) -> Result<Vec<Uuid>, StoreError> {
     found.iter().map(|row| rows::parsed(row, "id")).collect()
 }
 
-/// Lists the datasets that are being deleted.
+/// Lists the datasets whose data is being erased.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn deleting(store: &Store) -> Result<Vec<Uuid>, StoreError> {
+pub async fn erasing(store: &Store) -> Result<Vec<Uuid>, StoreError> {
     let found = sqlx::query("SELECT id FROM datasets WHERE state = $1")
-        .bind(DELETING)
+        .bind(ERASING)
         .fetch_all(store.pool())
         .await?;
     found.iter().map(|row| rows::parsed(row, "id")).collect()

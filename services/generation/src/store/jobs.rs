@@ -28,6 +28,10 @@ fn select(rest: &str) -> AssertSqlSafe<String> {
 }
 
 fn job(row: &Row) -> Result<Job, StoreError> {
+    rows::of_dataset(rows::parsed(row, "dataset")?, whole_job(row))
+}
+
+fn whole_job(row: &Row) -> Result<Job, StoreError> {
     Ok(Job {
         id: rows::parsed(row, "id")?,
         dataset: rows::parsed(row, "dataset")?,
@@ -115,9 +119,9 @@ pub async fn list(store: &Store, dataset: Uuid, cut: &Cut) -> Result<Vec<Job>, S
         .bind(cut.before)
         .bind(&cut.id)
         .bind(cut.rows())
-        .fetch_all(store.pool())
-        .await?;
-    found.iter().map(job).collect()
+        .fetch(store.pool());
+    let found = rows::readable("jobs", found).await?;
+    rows::undamaged(found.iter().map(job))
 }
 
 /// Returns a job's state and locks the job until the transaction ends. The caller checks access
@@ -204,10 +208,11 @@ pub async fn task(tx: &mut Tx, job: &str) -> Result<Task, StoreError> {
     .bind(job)
     .fetch_one(&mut **tx)
     .await?;
+    let dataset = rows::parsed(&row, "dataset")?;
     Ok(Task {
         job: rows::parsed(&row, "job")?,
-        dataset: rows::parsed(&row, "dataset")?,
-        terms: rows::json(&row, "terms")?,
+        dataset,
+        terms: rows::of_dataset(dataset, rows::json(&row, "terms"))?,
     })
 }
 

@@ -6,9 +6,11 @@ use fhaim_api::Page;
 use fhaim_api::dataset::{Dataset, DatasetState};
 use fhaim_api::job::{Happening, Job, JobState, ModelView, ReleasedStatistic};
 use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service as Name;
+use fhaim_platform::program::Program;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 over_both!(
@@ -26,6 +28,10 @@ over_both!(
     budget_of_two_runs_allows_two_jobs,
     names_and_notes_change_nothing_else,
     deletion_stops_jobs_and_removes_their_data,
+    deletion_that_its_program_left_is_continued,
+    waiting_job_does_not_delay_another_account,
+    damaged_model_is_named_and_fitted_again,
+    damaged_dataset_is_named_and_does_not_affect_others,
     stopping_ends_streams_and_returns_the_job,
 );
 
@@ -706,4 +712,124 @@ async fn stopping_ends_streams_and_returns_the_job(kind: Kind) {
     assert!(service.stop().await < Duration::from_secs(3));
     let events = crate::common::parse_events(&stream.await.unwrap().unwrap());
     assert!(!events.is_empty());
+}
+
+/// The owner's program was killed after it had marked the dataset, between the deletions at two services.
+async fn deletion_that_its_program_left_is_continued(kind: Kind) {
+    let mut service = Service::start_with(kind, |config| {
+        let peers = &mut config.common.peers;
+        let computation = peers[&Name::Computation].clone();
+        peers.insert(Name::Crypto, computation);
+    })
+    .await;
+    let (id, kept, token);
+    {
+        let ana = service.user("ana@x.example").await;
+        id = ana.ready_dataset(terms()).await.id;
+        kept = ana.ready_dataset(terms()).await.id;
+        let path = format!("/v1/datasets/{id}/deletion");
+        for _ in 0..2 {
+            let marked = ana.send(Method::PUT, &path, None).await;
+            assert_eq!(marked.status(), StatusCode::NO_CONTENT);
+        }
+        let shown: Dataset = ana.get(&format!("/v1/datasets/{id}")).await;
+        assert_eq!(shown.state, DatasetState::Deleting);
+        let refused = ana.no_job(id).await.detail.unwrap();
+        assert!(refused.contains("being deleted"), "{refused}");
+        token = ana.token().to_owned();
+    }
+    assert!(service.computation.deletions(id).is_empty());
+    service.work();
+    let path = format!("/v1/datasets/{id}");
+    let started = Instant::now();
+    loop {
+        let shown = service.send_as(Some(&token), Method::GET, &path, None);
+        if shown.await.status() == StatusCode::NOT_FOUND {
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "not deleted");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // Both peers of this test are the same stand-in.
+    assert_eq!(service.computation.deletions(id).len(), 2);
+    let path = format!("/v1/datasets/{kept}");
+    let other = service.send_as(Some(&token), Method::GET, &path, None);
+    assert_eq!(other.await.status(), StatusCode::OK);
+    assert!(service.computation.deletions(kept).is_empty());
+    service.stop().await;
+}
+
+/// A dataset with a damaged object keeps the computation service waiting. The test's services have one worker.
+async fn waiting_job_does_not_delay_another_account(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let eve = service.user("eve@x.example").await;
+    let ana = service.user("ana@x.example").await;
+    let damaged = eve.ready_dataset(terms()).await;
+    service.computation.hang(damaged.id);
+    let waiting = eve.new_job(damaged.id).await;
+    eve.wait_until(waiting.id, |job| job.progress.is_some())
+        .await;
+    let dataset = ana.ready_dataset(terms()).await;
+    let asked = Instant::now();
+    let job = ana.new_job(dataset.id).await;
+    let taken = ana.wait_until(job.id, |job| job.progress.is_some()).await;
+    let waited = asked.elapsed();
+    println!("another account's job waited {:.2} s", waited.as_secs_f64());
+    assert!(waited < Duration::from_secs(5), "{waited:?}");
+    ana.wait_for(taken.id, JobState::Done).await;
+    assert_eq!(eve.job(waiting.id).await.state, JobState::Running);
+    service.stop().await;
+}
+
+async fn damaged_dataset_is_named_and_does_not_affect_others(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let (damaged, whole) = (
+        ana.ready_dataset(terms()).await.id,
+        ana.ready_dataset(terms()).await.id,
+    );
+    let damage = "UPDATE datasets SET terms = '{' WHERE id = $1";
+    sqlx::query(damage)
+        .bind(damaged.to_string())
+        .execute(service.state.base().store.pool())
+        .await
+        .unwrap();
+    let listed: Page<Dataset> = ana.get("/v1/datasets").await;
+    let ids: Vec<Uuid> = listed.items.iter().map(|dataset| dataset.id).collect();
+    assert_eq!(ids, [whole]);
+    let path = format!("/v1/datasets/{damaged}");
+    let told = ana.refused(Method::GET, &path, 500).await.detail.unwrap();
+    assert!(told.contains(&damaged.to_string()), "{told}");
+    let job = ana.new_job(whole).await;
+    ana.wait_for(job.id, JobState::Done).await;
+    service.stop().await;
+}
+
+async fn damaged_model_is_named_and_fitted_again(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let job = ana.done_job().await;
+    let model = format!("datasets/{}/jobs/{}/model", job.dataset, job.id);
+    let path = service.blobs().join(model);
+    let whole = std::fs::read(&path).unwrap();
+    let mut damaged = whole.clone();
+    // A bit in the middle of the last table, which leaves the format valid.
+    let place = damaged.len() - 40;
+    damaged[place] ^= 1;
+    std::fs::write(&path, &damaged).unwrap();
+    let table = format!("/v1/jobs/{}/synthetic?rows=5", job.id);
+    let told = ana.refused(Method::GET, &table, 500).await.detail.unwrap();
+    for id in [job.id, job.dataset] {
+        assert!(told.contains(&id.to_string()), "{told}");
+    }
+    let spent = job.spent;
+    let _: Job = ana.post(&format!("/v1/jobs/{}/retry", job.id)).await;
+    let job = ana.wait_for(job.id, JobState::Done).await;
+    assert_eq!(job.spent, spent);
+    assert_eq!(std::fs::read(&path).unwrap(), whole);
+    let drawn = ana.send(Method::GET, &table, None).await;
+    assert_eq!(drawn.status(), StatusCode::OK);
+    let again = format!("/v1/jobs/{}/retry", job.id);
+    ana.refused(Method::POST, &again, 409).await;
+    service.stop().await;
 }

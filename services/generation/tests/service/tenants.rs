@@ -38,7 +38,8 @@ const OPEN: [&str; 6] = [
 ];
 
 /// Routes that create or change a part of an object, which must exist.
-const BELONGS: [&str; 4] = [
+const BELONGS: [&str; 5] = [
+    "/v1/datasets/{dataset}/deletion",
     "/v1/datasets/{dataset}/name",
     "/v1/jobs/{job}/note",
     "/v1/datasets/{dataset}/jobs/{job}",

@@ -14,6 +14,7 @@ mod faults;
 mod fits;
 mod flow;
 mod forgotten;
+mod frozen;
 mod history;
 mod links;
 mod lost;

@@ -322,3 +322,35 @@ fn upload_forgotten_by_the_generation_service_is_not_lost() {
     let job = begin(&services, &dataset).unwrap();
     assert!(watch(&services, &job), "{}", job_error(&services, &job));
 }
+
+/// The computation service is set back to before an upload. Until a run has begun, the holder uploads again.
+#[test]
+fn upload_that_the_computation_service_lost_is_repeated() {
+    const COMPUTATION: usize = 1;
+    let mut services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let id = services.create("ana", &[]);
+    let before = tempfile::tempdir().unwrap();
+    back_up(&mut services, before.path());
+    let upload = ["dataset", "upload", &id, "--data", "t.csv", "--yes"];
+    services.run("ana", &upload);
+    restore(&mut services, &[COMPUTATION], before.path());
+    services.run("ana", &upload);
+    // An upload that the service has is not repeated.
+    let twice = services.command("ana", &upload);
+    let told = String::from_utf8_lossy(&twice.stderr).into_owned();
+    assert!(
+        !twice.status.success() && told.contains("uploaded already"),
+        "{told}"
+    );
+    services.run("ana", &["job", "run", &id, "--yes", "--watch"]);
+    services.run("ana", &["verify", &id, "--data", "t.csv"]);
+    // Runs over an upload have begun, so no other upload takes its place.
+    restore(&mut services, &[COMPUTATION], before.path());
+    let lost = services.command("ana", &upload);
+    let told = String::from_utf8_lossy(&lost.stderr).into_owned();
+    assert!(
+        !lost.status.success() && told.contains("create a new dataset"),
+        "{told}"
+    );
+}

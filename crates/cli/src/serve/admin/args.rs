@@ -44,8 +44,9 @@ pub enum AdminCommand {
 }
 
 const THAW_EXAMPLES: &str = "\
-A service that follows the protocol never sends a page that cannot be decrypted. Find its origin before
-you resume the dataset. The budget of the page's batch stays spent.
+A page that cannot be decrypted comes from an uploaded object that fhaim did not make, or from a service that
+does not follow the protocol. Find its origin before you resume the dataset. The budget of the page's batch
+stays spent. docs/FROZEN.md has the way forward for each reason.
 
 Two kinds of frozen datasets cannot be resumed: a dataset with two or more holders that was frozen because
 of a page, and a dataset that was frozen because the ledger was set back to an older copy. Create a new
@@ -160,7 +161,8 @@ pub struct BatchArguments {
 pub struct OrphansArguments {
     /// Service of the blobs
     pub service: Named,
-    /// Minimum age of the blobs in seconds. The database may soon refer to younger ones
+    /// Minimum age of the blobs in seconds. The database may soon refer to younger ones, so --delete needs at least
+    /// the service's orphan_seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     pub age: u64,
     /// Delete the blobs

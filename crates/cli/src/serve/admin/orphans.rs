@@ -36,6 +36,9 @@ where
 {
     let state: P = open(&arguments.place).await?;
     let age = Duration::from_secs(arguments.age);
+    if arguments.delete {
+        check_age(age, state.base().orphan_age)?;
+    }
     let found = housekeeping::orphans(&state, age).await?;
     if arguments.delete {
         for blob in &found {
@@ -44,4 +47,33 @@ where
         }
     }
     Ok(found)
+}
+
+/// Rejects the deletion of blobs that may belong to a request that is under way: a blob is written before the row that
+/// refers to it.
+fn check_age(age: Duration, least: Duration) -> Result<(), Error> {
+    if age >= least {
+        return Ok(());
+    }
+    let least = least.as_secs();
+    Err(Error::Usage(format!(
+        "--age: younger blobs may belong to an upload that is under way; with --delete, the age must be at least \
+         {least} s, as the service's setting orphan_seconds"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deletion_of_blobs_of_an_upload_under_way_is_rejected() {
+        let hour = Duration::from_secs(3600);
+        for seconds in [0, 1, 3599] {
+            let refused = check_age(Duration::from_secs(seconds), hour).unwrap_err();
+            let told = refused.to_string();
+            assert!(told.contains("at least 3600 s"), "{told}");
+        }
+        check_age(hour, hour).unwrap();
+    }
 }

@@ -12,7 +12,7 @@ pub const TASKS: Step = Step {
 };
 
 const TABLE: &str = "CREATE TABLE tasks (id TEXT PRIMARY KEY, owner TEXT NOT NULL DEFAULT '', \
-     state TEXT NOT NULL, lease_token TEXT NOT NULL DEFAULT '', lease_expires BIGINT NOT NULL, \
+     dataset TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, lease_token TEXT NOT NULL DEFAULT '', lease_expires BIGINT NOT NULL, \
      lease_beat BIGINT NOT NULL DEFAULT 0, attempts BIGINT NOT NULL, \
      faults BIGINT NOT NULL DEFAULT 0, outages BIGINT NOT NULL DEFAULT 0, \
      created_at BIGINT NOT NULL)";

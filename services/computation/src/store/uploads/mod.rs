@@ -66,6 +66,10 @@ fn numbers(layout: Option<WireLayout>) -> (usize, usize) {
 
 impl StoredUpload {
     fn from_row(row: &Row) -> Result<Self, StoreError> {
+        rows::of_dataset(rows::parsed(row, "dataset")?, Self::from_whole_row(row))
+    }
+
+    fn from_whole_row(row: &Row) -> Result<Self, StoreError> {
         Ok(Self {
             dataset: rows::parsed(row, "dataset")?,
             owner: rows::parsed(row, "owner")?,
@@ -110,7 +114,8 @@ pub async fn find(store: &Store, dataset: Uuid) -> Result<Option<StoredUpload>, 
     let row = sqlx::query("SELECT * FROM uploads WHERE dataset = $1 AND deleting = 0")
         .bind(dataset.to_string())
         .fetch_optional(store.pool())
-        .await?;
+        .await;
+    let row = rows::of_dataset(dataset, row)?;
     row.as_ref().map(StoredUpload::from_row).transpose()
 }
 

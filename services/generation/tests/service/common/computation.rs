@@ -51,6 +51,10 @@ struct Inner {
     table: Table,
     manner: Manner,
     uploads: BTreeSet<Uuid>,
+    /// Datasets whose batches are never released.
+    hanging: BTreeSet<Uuid>,
+    /// The token of each call that deleted an upload, and its dataset.
+    deleted: Vec<(Uuid, String)>,
     /// Keyed by job and number of the first release.
     asked: BTreeMap<(Uuid, u32), Asked>,
     /// Errors of the client.
@@ -73,12 +77,14 @@ impl Computation {
                 table,
                 manner: Manner::Release(1),
                 uploads: BTreeSet::new(),
+                hanging: BTreeSet::new(),
+                deleted: Vec::new(),
                 asked: BTreeMap::new(),
                 faults: Vec::new(),
             })),
         };
         let routes = Router::new()
-            .route("/v1/datasets/{dataset}", get(upload))
+            .route("/v1/datasets/{dataset}", get(upload).delete(delete))
             .route(
                 "/v1/datasets/{dataset}/jobs/{job}/batches/{first}",
                 get(look).put(ask),
@@ -90,6 +96,18 @@ impl Computation {
 
     pub fn complete_upload(&self, dataset: Uuid) {
         self.inner.lock().unwrap().uploads.insert(dataset);
+    }
+
+    /// Never releases a batch of a dataset.
+    pub fn hang(&self, dataset: Uuid) {
+        self.inner.lock().unwrap().hanging.insert(dataset);
+    }
+
+    /// Returns the tokens of the calls that deleted an upload.
+    pub fn deletions(&self, dataset: Uuid) -> Vec<String> {
+        let inner = self.inner.lock().unwrap();
+        let of_it = inner.deleted.iter().filter(|(other, _)| *other == dataset);
+        of_it.map(|(_, token)| token.clone()).collect()
     }
 
     pub fn answer(&self, manner: Manner) {
@@ -168,9 +186,19 @@ async fn upload(State(inner): State<Arc<Mutex<Inner>>>, Path(dataset): Path<Uuid
     .into_response()
 }
 
+async fn delete(
+    State(inner): State<Arc<Mutex<Inner>>>,
+    Path(dataset): Path<Uuid>,
+    headers: HeaderMap,
+) -> StatusCode {
+    let token = headers["authorization"].to_str().unwrap().to_owned();
+    inner.lock().unwrap().deleted.push((dataset, token));
+    StatusCode::NO_CONTENT
+}
+
 async fn ask(
     State(inner): State<Arc<Mutex<Inner>>>,
-    Path((_dataset, job, first)): Path<(Uuid, Uuid, u32)>,
+    Path((dataset, job, first)): Path<(Uuid, Uuid, u32)>,
     headers: HeaderMap,
     Json(batch): Json<Batch>,
 ) -> Response {
@@ -194,12 +222,12 @@ async fn ask(
             .faults
             .push(format!("batch {first} was asked for with other requests"));
     }
-    inner.status(job, first)
+    inner.status(dataset, job, first)
 }
 
 async fn look(
     State(inner): State<Arc<Mutex<Inner>>>,
-    Path((_dataset, job, first)): Path<(Uuid, Uuid, u32)>,
+    Path((dataset, job, first)): Path<(Uuid, Uuid, u32)>,
     headers: HeaderMap,
 ) -> Response {
     let mut inner = inner.lock().unwrap();
@@ -207,7 +235,7 @@ async fn look(
     if !inner.asked.contains_key(&(job, first)) {
         return problem(ProblemKind::NotFound);
     }
-    inner.status(job, first)
+    inner.status(dataset, job, first)
 }
 
 impl Inner {
@@ -217,7 +245,7 @@ impl Inner {
         }
     }
 
-    fn status(&mut self, job: Uuid, first: u32) -> Response {
+    fn status(&mut self, dataset: Uuid, job: Uuid, first: u32) -> Response {
         let asked = self.asked.get_mut(&(job, first)).unwrap();
         asked.looks += 1;
         let (looks, requests) = (asked.looks, asked.requests.clone());
@@ -241,6 +269,7 @@ impl Inner {
                 };
                 return Json(refused).into_response();
             }
+            _ if self.hanging.contains(&dataset) => u32::MAX,
             Manner::Hang => u32::MAX,
             Manner::Release(looks) => looks,
             Manner::Garble => 0,
