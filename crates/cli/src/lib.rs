@@ -39,6 +39,7 @@ mod error;
 mod estimate;
 mod evaluate;
 mod flags;
+mod forecast;
 mod generate;
 mod held;
 mod holders;

@@ -7,11 +7,15 @@ use fhaim_dp::{Rho, accounting};
 use fhaim_release::{Holders, MechanismJob, Workload};
 
 use super::precision::Precision;
-use super::{Change, Forecast, Goal, NOISE_LIMIT, Remedy};
+use super::{Change, Forecast, Goal, NOISE_LIMIT, RecordCount, Remedy};
 use crate::Mechanism;
 
 /// Largest epsilon that a remedy names.
 const LARGEST_EPSILON: f64 = 100.0;
+
+/// Smallest share of the columns, and smallest number of values of a column, that a remedy keeps.
+const LEAST_COLUMNS: f64 = 0.2;
+const LEAST_VALUES: usize = 4;
 
 /// Returns the changes that reach the next goal of a forecast.
 pub(super) fn remedies(
@@ -22,7 +26,7 @@ pub(super) fn remedies(
     let run = Run {
         mechanism,
         job,
-        records: forecast.records,
+        records: forecast.records.most(),
     };
     let Some(goal) = next_goal(forecast, run.measures_pairs()) else {
         return Vec::new();
@@ -116,7 +120,7 @@ impl Run<'_> {
     fn columns(&self, goal: Goal) -> Option<usize> {
         let mut sizes = self.sizes();
         sizes.sort_unstable();
-        let least = if goal == Goal::Columns { 1 } else { 2 };
+        let least = ((LEAST_COLUMNS * sizes.len() as f64).ceil() as usize).max(2);
         let some = |count: usize| {
             let place = |i: usize| (2 * i + 1) * sizes.len() / (2 * count);
             (0..count)
@@ -131,7 +135,7 @@ impl Run<'_> {
     /// Returns the largest limit on the numbers of values that reaches a goal.
     fn values(&self, goal: Goal) -> Option<usize> {
         let sizes = self.sizes();
-        let limits: Vec<usize> = (2..sizes.iter().copied().max()?).collect();
+        let limits: Vec<usize> = (LEAST_VALUES..sizes.iter().copied().max()?).collect();
         let limited = |limit: usize| sizes.iter().map(|&size| size.min(limit)).collect();
         let reached =
             limits.partition_point(|&limit| self.reaches(&self.with(limited(limit)), goal));
@@ -186,9 +190,13 @@ fn rounded(digits: i32, power: i32) -> f64 {
 
 /// Returns the forecast in one sentence.
 pub(super) fn sentence(forecast: &Forecast) -> String {
+    let bound = match forecast.records {
+        RecordCount::Exactly(_) => "",
+        RecordCount::AtMost(_) => "at most ",
+    };
     let mut text = format!(
-        "{}, {}, epsilon {}: expect {}",
-        number_of(forecast.records as usize, "record"),
+        "{bound}{}, {}, epsilon {}: expect {}",
+        number_of(forecast.records.most() as usize, "record"),
         number_of(forecast.columns.len(), "column"),
         forecast.epsilon,
         expected(forecast)
@@ -246,7 +254,7 @@ fn any_of(texts: &[String]) -> String {
     }
 }
 
-fn number_of(count: usize, noun: &str) -> String {
+pub(super) fn number_of(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", grouped(count))
 }

@@ -47,11 +47,40 @@ pub struct PairPlan {
     pub resolutions: &'static [f64],
 }
 
+/// The number of records of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "known", content = "number", rename_all = "kebab-case")]
+pub enum RecordCount {
+    /// The number of records of the holder's table.
+    Exactly(u64),
+    /// A public bound on it.
+    AtMost(u64),
+}
+
+impl RecordCount {
+    /// Returns the number, or the bound on it.
+    pub fn most(self) -> u64 {
+        match self {
+            Self::Exactly(records) | Self::AtMost(records) => records,
+        }
+    }
+
+    /// Returns a text such as `these 3,000 records`.
+    pub fn of_these(self) -> String {
+        let records = advice::number_of(self.most() as usize, "record");
+        match (self, self.most()) {
+            (Self::Exactly(_), 1) => format!("this {records}"),
+            (Self::Exactly(_), _) => format!("these {records}"),
+            (Self::AtMost(_), _) => format!("at most {records}"),
+        }
+    }
+}
+
 /// The expected precision of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Forecast {
     /// Number of records: that of the holder's table, or a public bound.
-    pub records: u64,
+    pub records: RecordCount,
     /// epsilon of the run.
     pub epsilon: f64,
     /// delta of the run.
@@ -151,9 +180,9 @@ pub fn forecast(
     job: &MechanismJob,
     schema: &Schema,
     (epsilon, delta): (f64, f64),
-    records: u64,
+    records: RecordCount,
 ) -> Option<Forecast> {
-    let precision = Precision::new(&mechanism.budget_plan(job)?, job, records);
+    let precision = Precision::new(&mechanism.budget_plan(job)?, job, records.most());
     let column = |attribute: usize| {
         let column = precision.column(attribute);
         let name = schema.columns().get(attribute);

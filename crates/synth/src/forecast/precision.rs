@@ -67,6 +67,24 @@ impl PairResolution {
     }
 }
 
+/// The mean expected error of all pairs, if all are measured at the same resolution.
+#[derive(Clone, Copy, Debug)]
+struct MeanError {
+    noise: f64,
+    hidden: f64,
+    /// rho of a unit of weight of 1-ways.
+    unit_rho: f64,
+}
+
+/// Returns the resolution with the lowest mean error if noise is multiplied by `factor`.
+fn lowest(means: &[MeanError], factor: f64) -> Option<usize> {
+    let errors = means.iter().map(|mean| mean.noise * factor + mean.hidden);
+    let lowest = errors
+        .enumerate()
+        .min_by(|(_, one), (_, other)| one.total_cmp(other));
+    lowest.map(|(resolution, _)| resolution)
+}
+
 /// The expected precision of a run.
 pub(super) struct Precision {
     columns: Vec<ColumnPrecision>,
@@ -93,7 +111,7 @@ impl Precision {
                 ..budget.clone()
             };
             let alone = budget.columns(budget.alone());
-            let staged = least.columns(least.staged(options.finest_level(&least)));
+            let staged = least.columns(options.unit_rho(&least, &classes));
             let columns = alone
                 .iter()
                 .zip(&staged)
@@ -101,7 +119,7 @@ impl Precision {
             return budget.without_pairs(columns.collect(), classes);
         }
         let mut precision = Self {
-            columns: budget.columns(budget.staged(options.finest_level(&budget))),
+            columns: budget.columns(options.unit_rho(&budget, &classes)),
             classes,
             above_noise: 0.0,
         };
@@ -350,12 +368,49 @@ impl PairOptions {
         }
     }
 
-    /// Returns the level if all pairs are measured at their finest resolution.
-    fn finest_level(&self, budget: &Budget<'_>) -> f64 {
-        self.level(
-            budget,
-            self.weights.last().copied().unwrap_or(f64::INFINITY),
-        )
+    /// Returns the mean error of all pairs at each resolution.
+    fn means(&self, budget: &Budget<'_>, classes: &[PairClass]) -> Vec<MeanError> {
+        let all: usize = classes.iter().map(|class| class.count).sum();
+        let mean = |(resolution, &weight): (usize, &f64)| {
+            let level = self.level(budget, weight);
+            let mut mean = MeanError {
+                noise: 0.0,
+                hidden: 0.0,
+                unit_rho: budget.staged(level),
+            };
+            for (options, class) in self.options.iter().zip(classes) {
+                let share = class.count as f64 / all.max(1) as f64;
+                if let Some(option) = options.get(resolution) {
+                    mean.noise += share * option.noise / level.sqrt();
+                    mean.hidden += share * option.hidden;
+                }
+            }
+            mean
+        };
+        self.weights.iter().enumerate().map(mean).collect()
+    }
+
+    /// Returns the rho of a unit of weight of 1-ways, if all pairs are measured at the resolution
+    /// with the lowest mean error.
+    ///
+    /// A larger budget allows a finer resolution, which leaves a smaller share for 1-ways. So that
+    /// a larger budget never looks worse, the result is at least as precise as for every smaller
+    /// budget. Dividing the precision of a budget by `coarser` multiplies its noise by that.
+    fn unit_rho(&self, budget: &Budget<'_>, classes: &[PairClass]) -> f64 {
+        let mut finer = self.means(budget, classes);
+        let mut coarser = 1.0;
+        let mut most = 0.0_f64;
+        while let Some(best) = lowest(&finer, coarser) {
+            let Some(&now) = finer.get(best) else { break };
+            most = most.max(now.unit_rho / (coarser * coarser));
+            finer.truncate(best);
+            let takes_over = |other: &MeanError| {
+                (other.hidden - now.hidden) / (now.noise - other.noise).max(f64::MIN_POSITIVE)
+            };
+            let next = finer.iter().map(takes_over).fold(f64::INFINITY, f64::min);
+            coarser = next.max(coarser);
+        }
+        most
     }
 
     /// Returns the expected error of a class's dependence if all pairs are measured at the same

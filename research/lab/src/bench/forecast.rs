@@ -7,7 +7,10 @@ use fhaim_domain::{Clique, Table};
 use fhaim_dp::accounting;
 use fhaim_files::progress::Progress;
 use fhaim_release::MechanismJob;
-use fhaim_synth::{FittedModel, Forecast, MechanismName, forecast::forecast};
+use fhaim_synth::{
+    FittedModel, Forecast, MechanismName,
+    forecast::{RecordCount, forecast},
+};
 use rand::{SeedableRng, rngs::StdRng};
 use serde::Serialize;
 
@@ -137,7 +140,8 @@ fn compare(name: &str, table: &Table, epsilon: f64, seed: u64) -> Result<Row, Er
     let rho = accounting::rho(epsilon, DEFAULT_DELTA)?;
     let job = MechanismJob::new(table.domain().clone(), rho, table.records() as u64);
     let mechanism = MechanismName::default();
-    let (budget, records) = ((epsilon, DEFAULT_DELTA), table.records() as u64);
+    let budget = (epsilon, DEFAULT_DELTA);
+    let records = RecordCount::Exactly(table.records() as u64);
     let forecast = forecast(&*mechanism, &job, table.schema(), budget, records);
     let no_forecast = fhaim_synth::Error::Internal("the default mechanism has no forecast");
     let forecast = forecast.ok_or(no_forecast)?;
