@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fhaim_files::{Consent, progress::Progress};
+use fhaim_files::{UseConsent, progress::Progress};
 use fhaim_protocol::terms::Terms;
 use fhaim_synth::{
     MechanismName, Mechanisms,
@@ -26,9 +26,9 @@ pub fn of_terms(terms: &Terms, records: RecordCount) -> Result<Option<Forecast>,
 }
 
 /// Prints a forecast, and returns what the user must agree to: nothing with `yes`.
-pub fn consent(forecast: Option<&Forecast>, yes: bool, progress: &Progress) -> Consent {
+pub fn consent(forecast: Option<&Forecast>, yes: bool, progress: &Progress) -> UseConsent {
     let Some(forecast) = forecast else {
-        return Consent::from(yes);
+        return UseConsent::from(yes);
     };
     progress.say(text(forecast).trim_end());
     let mut question = format!(
@@ -39,7 +39,7 @@ pub fn consent(forecast: Option<&Forecast>, yes: bool, progress: &Progress) -> C
     if progress.is_quiet() {
         question = format!("{}\n{question}", forecast.sentence);
     }
-    Consent {
+    UseConsent {
         yes,
         question: Some(question),
         objection: objection(forecast),

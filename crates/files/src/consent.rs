@@ -9,7 +9,7 @@ use crate::{
 /// What a user must agree to before records are used. `From<bool>` makes one that asks only about records that were used
 /// before, and not even about those if it is `true`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Consent {
+pub struct UseConsent {
     /// Whether the user agreed on the command line, with `--yes`.
     pub yes: bool,
     /// Question at a terminal about every use. Without it, only a use of records that were used before is questioned.
@@ -18,7 +18,7 @@ pub struct Consent {
     pub objection: Option<String>,
 }
 
-impl From<bool> for Consent {
+impl From<bool> for UseConsent {
     fn from(yes: bool) -> Self {
         Self {
             yes,
@@ -27,7 +27,7 @@ impl From<bool> for Consent {
     }
 }
 
-impl Consent {
+impl UseConsent {
     /// Asks a user at a terminal at most one question. Without a terminal, a first use that is not worthless continues.
     ///
     /// # Errors

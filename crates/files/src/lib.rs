@@ -21,7 +21,7 @@ mod target;
 pub mod typed;
 
 pub use ask::{ask, can_ask};
-pub use consent::Consent;
+pub use consent::UseConsent;
 pub use error::Error;
 pub use left_out::{LeftOut, is_unnamed_index, refuse_left_out};
 pub use output::print;

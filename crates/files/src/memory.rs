@@ -41,7 +41,7 @@ pub use self::{
     cost::{Unit, UseCost},
     watch::RecordWatch,
 };
-use crate::{Error, FormatArguments, consent::Consent, data::Data, home, note};
+use crate::{Error, FormatArguments, consent::UseConsent, data::Data, home, note};
 
 const KEY_BYTES: usize = 32;
 
@@ -135,13 +135,13 @@ struct Found {
 /// it.
 ///
 /// # Errors
-/// The errors of [`Consent::ask`]; the errors of reading the table.
+/// The errors of [`UseConsent::ask`]; the errors of reading the table.
 pub fn look_up(
     records: RecordSource<'_>,
     next: UseCost,
     delta: f64,
     same: Option<Uuid>,
-    consent: impl Into<Consent>,
+    consent: impl Into<UseConsent>,
 ) -> Result<Option<KnownRecords>, Error> {
     let found = Found::of([records], same)?;
     let before = found.as_ref().and_then(|found| found.before.first());
@@ -191,7 +191,7 @@ pub fn look_up_parties(
             parties: parties.len(),
             short,
         });
-        Consent::from(yes).ask(true)?;
+        UseConsent::from(yes).ask(true)?;
     }
     Ok(Some(found.records()))
 }

@@ -7,7 +7,7 @@ use fhaim_dp::{Rho, accounting};
 use fhaim_release::{Holders, MechanismJob, Workload};
 
 use super::precision::Precision;
-use super::{Change, Forecast, Goal, NOISE_LIMIT, RecordCount, Remedy};
+use super::{Forecast, Goal, NOISE_LIMIT, RecordCount, Remedy, RunChange};
 use crate::Mechanism;
 
 /// Largest epsilon that a remedy names.
@@ -32,9 +32,9 @@ pub(super) fn remedies(
         return Vec::new();
     };
     let changes = [
-        run.epsilon(forecast, goal).map(Change::Epsilon),
-        run.columns(goal).map(Change::Columns),
-        run.values(goal).map(Change::Values),
+        run.epsilon(forecast, goal).map(RunChange::Epsilon),
+        run.columns(goal).map(RunChange::Columns),
+        run.values(goal).map(RunChange::Values),
     ];
     let remedy = |change| Remedy { goal, change };
     changes.into_iter().flatten().map(remedy).collect()
@@ -240,9 +240,9 @@ fn expected(forecast: &Forecast) -> String {
 
 fn change(remedy: &Remedy) -> String {
     match remedy.change {
-        Change::Epsilon(epsilon) => format!("epsilon {epsilon}"),
-        Change::Columns(columns) => number_of(columns, "column"),
-        Change::Values(values) => format!("at most {} per column", number_of(values, "value")),
+        RunChange::Epsilon(epsilon) => format!("epsilon {epsilon}"),
+        RunChange::Columns(columns) => number_of(columns, "column"),
+        RunChange::Values(values) => format!("at most {} per column", number_of(values, "value")),
     }
 }
 

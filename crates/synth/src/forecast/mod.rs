@@ -157,13 +157,13 @@ pub struct Remedy {
     pub goal: Goal,
     /// The change.
     #[serde(flatten)]
-    pub change: Change,
+    pub change: RunChange,
 }
 
 /// A change of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "change", content = "to", rename_all = "kebab-case")]
-pub enum Change {
+pub enum RunChange {
     /// The smallest larger epsilon, rounded up to two digits.
     Epsilon(f64),
     /// The largest number of columns, with sizes like those of all columns.

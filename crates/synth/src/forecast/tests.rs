@@ -68,9 +68,9 @@ fn wide_survey_keeps_single_columns_and_names_epsilon_and_columns() {
     );
     for remedy in &made.remedies {
         let better = match remedy.change {
-            Change::Epsilon(epsilon) => forecast_of(&[5; 118], epsilon, 3000),
-            Change::Columns(columns) => forecast_of(&vec![5; columns], 1.0, 3000),
-            Change::Values(values) => forecast_of(&[values; 118], 1.0, 3000),
+            RunChange::Epsilon(epsilon) => forecast_of(&[5; 118], epsilon, 3000),
+            RunChange::Columns(columns) => forecast_of(&vec![5; columns], 1.0, 3000),
+            RunChange::Values(values) => forecast_of(&[values; 118], 1.0, 3000),
         };
         assert!(
             better.pairs.above_noise >= better.columns.len() - 1,
@@ -78,8 +78,8 @@ fn wide_survey_keeps_single_columns_and_names_epsilon_and_columns() {
         );
     }
     // One step further misses the goal.
-    assert_eq!(forecast_of(&[5; 118], 2.0, 3000).pairs.above_noise, 0);
-    assert_eq!(forecast_of(&[5; 46], 1.0, 3000).pairs.above_noise, 0);
+    assert!(forecast_of(&[5; 118], 2.0, 3000).pairs.above_noise < 117);
+    assert!(forecast_of(&[5; 46], 1.0, 3000).pairs.above_noise < 45);
 }
 
 #[test]
