@@ -41,6 +41,7 @@ mod error_report;
 mod estimate;
 mod evaluate;
 mod flags;
+mod forecast;
 mod generate;
 mod held;
 mod help;

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use fhaim_files::{FormatArguments, StrictnessArguments};
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use fhaim_domain::{Schema, SchemaCost, check_schema, counted, form::KindForm};
@@ -17,13 +18,17 @@ use fhaim_files::{
     named, note, tell,
 };
 use fhaim_intake::{Draft, InferOptions, Note, RecordUse, SHARED_BY, infer_schema};
-use fhaim_synth::MechanismName;
+use fhaim_release::{Holders, MechanismJob};
+use fhaim_synth::{
+    MechanismName,
+    forecast::{Forecast, RecordCount},
+};
 use serde::Serialize;
 
 use crate::{
     division::HoldersArguments,
     error::Error,
-    flags::{DEFAULT_DELTA, DEFAULT_MODEL_MB},
+    flags::{DEFAULT_DELTA, DEFAULT_MODEL_MB, count, mechanism},
     generate::{Request, args::GenerateArguments},
     held::Held,
     input,
@@ -71,9 +76,14 @@ pub const CHECK_EXAMPLES: &str = "\
 Examples:
   fhaim schema check patients.schema.json
   fhaim schema check patients.schema.json --data patients.csv --missing '?' --json
+  fhaim schema check patients.schema.json --rows 3000 --epsilon 1
 
 With --data, the command lists all kinds of problems of the table, and rejects everything that a run with
-default options would reject before it spends any budget.";
+default options would reject before it spends any budget.
+
+With --data or --rows, the command forecasts what a run can measure: for each column, the expected error
+of a share and the part of the records that are expected in wrong places; the same for pairs; and what
+would help. The forecast uses the schema, the number of rows and the budget, and no value of the table.";
 
 /// Flags of `schema infer`.
 #[derive(Debug, Args)]
@@ -145,6 +155,29 @@ pub struct CheckArguments {
     /// Table to check against the schema
     #[arg(long, value_name = "TABLE")]
     pub data: Option<PathBuf>,
+    /// Number of rows for the forecast, if there is no table: a public bound, or an estimate
+    #[arg(long, value_name = "N", conflicts_with = "data", value_parser = count)]
+    pub rows: Option<NonZeroUsize>,
+    /// Privacy budget of the forecast: epsilon of (epsilon, delta)-differential privacy
+    #[arg(
+        long,
+        value_name = "E",
+        default_value_t = 1.0,
+        allow_negative_numbers = true
+    )]
+    pub epsilon: f64,
+    /// Privacy budget of the forecast: delta of (epsilon, delta)-differential privacy
+    #[arg(long, value_name = "D", default_value_t = DEFAULT_DELTA, allow_negative_numbers = true)]
+    pub delta: f64,
+    /// Mechanism of the forecast
+    #[arg(long, value_name = "M", default_value_t, value_parser = mechanism())]
+    pub mechanism: MechanismName,
+    /// Number of holders of the records, in the forecast
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    pub holders: u32,
+    /// Number of holders whose noise the privacy guarantee relies on, in the forecast
+    #[arg(long, value_name = "H", default_value_t = 1)]
+    pub honest: u32,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
@@ -398,6 +431,9 @@ struct CheckReport {
     /// Memory of `fhaim run`, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_bytes: Option<u64>,
+    /// What a run can be expected to measure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forecast: Option<Forecast>,
 }
 
 /// Runs `fhaim schema check`.
@@ -409,7 +445,11 @@ pub fn check(arguments: &CheckArguments) -> Result<(), Error> {
         records: None,
         local_bytes: None,
         run_bytes: None,
+        forecast: None,
     };
+    if let Some(rows) = arguments.rows {
+        report.forecast = forecast_rows(arguments, &schema, rows.get() as u64)?;
+    }
     if let Some(path) = &arguments.data {
         check_table(arguments, path.into(), schema, &mut report)?;
     }
@@ -435,6 +475,7 @@ fn check_table(
     let run = usual_run(arguments, data);
     let request = Request::of(&run, Held::Table(reading.table), None)?;
     report.records = Some(records);
+    report.forecast = forecast_rows(arguments, request.held.schema(), records as u64)?;
     report.local_bytes = Some(request.check_in_the_clear()?);
     // An encrypted run needs more memory, and a larger epsilon or another machine may allow it.
     match request.check_encrypted() {
@@ -447,13 +488,43 @@ fn check_table(
     Ok(())
 }
 
-/// Returns a run with the default options and epsilon 1.
+/// Returns the forecast of a run over a number of rows.
+fn forecast_rows(
+    arguments: &CheckArguments,
+    schema: &Schema,
+    rows: u64,
+) -> Result<Option<Forecast>, Error> {
+    let CheckArguments {
+        epsilon,
+        delta,
+        mechanism,
+        ..
+    } = *arguments;
+    let rho = accounting::rho(epsilon, delta)?;
+    let mut job = MechanismJob::new(schema.domain().clone(), rho, rows);
+    let holders = Holders::of_records(arguments.holders, arguments.honest);
+    job.holders = holders.map_err(fhaim_synth::Error::from)?;
+    let records = match arguments.data {
+        Some(_) => RecordCount::Exactly(rows),
+        None => RecordCount::AtMost(rows),
+    };
+    let budget = (epsilon, delta);
+    Ok(fhaim_synth::forecast(
+        &*mechanism,
+        &job,
+        schema,
+        budget,
+        records,
+    ))
+}
+
+/// Returns a run with the default options.
 fn usual_run(arguments: &CheckArguments, data: Data) -> GenerateArguments {
     GenerateArguments {
         data,
         schema: arguments.schema.clone(),
-        epsilon: 1.0,
-        delta: DEFAULT_DELTA,
+        epsilon: arguments.epsilon,
+        delta: arguments.delta,
         mechanism: MechanismName::default(),
         out: PathBuf::new(),
         report: None,
@@ -468,6 +539,25 @@ fn usual_run(arguments: &CheckArguments, data: Data) -> GenerateArguments {
         holders: HoldersArguments::default(),
         format: arguments.format.clone(),
         strictness: StrictnessArguments::default(),
+    }
+}
+
+/// Writes a forecast with a line for each column.
+fn forecast_lines(forecast: &Forecast, line: &mut impl FnMut(String)) {
+    line(crate::forecast::text(forecast).trim_end().to_owned());
+    line(format!(
+        "{:>7}  {:>12}  {:>6}  column",
+        "values", "a share is", "wrong"
+    ));
+    for column in &forecast.columns {
+        line(format!(
+            "{:>7}  {:>12}  {:>5.1}%  {}{}",
+            column.values,
+            format!("+-{:.2}%", 100.0 * column.share_error),
+            100.0 * column.error,
+            column.name,
+            if column.above_noise { "" } else { " (noise)" }
+        ));
     }
 }
 
@@ -512,6 +602,9 @@ fn report_text(report: &CheckReport) -> String {
     if let Some(records) = report.records {
         let records = counted(records, "record");
         line(format!("the table matches the schema: {records}"));
+    }
+    if let Some(forecast) = &report.forecast {
+        forecast_lines(forecast, &mut line);
     }
     for (command, bytes) in [("local", report.local_bytes), ("run", report.run_bytes)] {
         if let Some(bytes) = bytes {

@@ -90,6 +90,9 @@ pub enum Error {
     /// Records were used before, and there is no terminal to ask whether to use them again.
     #[error("these records were used before: to use them again without a question, add --yes")]
     UsedBefore,
+    /// A run is expected to give only noise, and there is no terminal to ask whether to start it.
+    #[error("{0}. To run it anyway, add --yes")]
+    Worthless(String),
     /// A table cannot be split into records.
     #[error(transparent)]
     Table(#[from] fhaim_domain::Error),
@@ -149,6 +152,7 @@ impl Error {
             | Self::NoHome
             | Self::Declined
             | Self::UsedBefore
+            | Self::Worthless(_)
             | Self::Table(_) => 2,
             Self::Write { .. } | Self::NoRandomness => 1,
         }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod ask;
+mod consent;
 pub mod data;
 mod error;
 mod excel;
@@ -22,6 +23,7 @@ mod tell;
 pub mod typed;
 
 pub use ask::{ask, can_ask};
+pub use consent::UseConsent;
 pub use error::Error;
 pub use left_out::{LeftOut, is_unnamed_index, refuse_left_out};
 pub use output::print;

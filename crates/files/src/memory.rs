@@ -42,12 +42,7 @@ pub use self::{
     total::KnownSpending,
     watch::RecordWatch,
 };
-use crate::{
-    Error, FormatArguments,
-    ask::{ask, can_ask},
-    data::Data,
-    home, note, remarks,
-};
+use crate::{Error, FormatArguments, consent::UseConsent, data::Data, home, note};
 
 const KEY_BYTES: usize = 32;
 
@@ -136,32 +131,31 @@ struct Found {
 
 /// Looks up records before they are used at the cost `next`.
 ///
-/// If many of them were used before, reports the earlier uses and their total cost with `next`, and asks whether to
-/// continue unless `yes`. Uses for the dataset or run `same` are ignored: the caller resumes it.
+/// If many of them were used before, reports the earlier uses and their total cost with `next`. Then asks whether to
+/// continue, as `consent` says. Uses for the dataset or run `same` are ignored: the caller resumes
+/// it.
 ///
 /// # Errors
-/// [`Error::Declined`] if the user answers no; [`Error::UsedBefore`] if there is no terminal to ask at; the errors of
-/// reading the table.
+/// The errors of [`UseConsent::ask`]; the errors of reading the table.
 pub fn look_up(
     records: RecordSource<'_>,
     next: UseCost,
     delta: f64,
     same: Option<Uuid>,
-    yes: bool,
+    consent: impl Into<UseConsent>,
 ) -> Result<Option<KnownRecords>, Error> {
-    let Some(found) = Found::of([records], same)? else {
-        return Ok(None);
-    };
-    let used = found.before.first().filter(|before| !before.is_empty());
+    let found = Found::of([records], same)?;
+    let before = found.as_ref().and_then(|found| found.before.first());
+    let used = before.filter(|before| !before.is_empty());
     if let Some(before) = used {
         note(Account {
             before,
             next,
             delta,
         });
-        agree(yes)?;
     }
-    Ok(Some(found.records()))
+    consent.into().ask(used.is_some())?;
+    Ok(found.map(Found::records))
 }
 
 /// Like [`look_up`], for the records of several parties, each with its own cost.
@@ -198,24 +192,9 @@ pub fn look_up_parties(
             parties: parties.len(),
             short,
         });
-        agree(yes)?;
+        UseConsent::from(yes).ask(true)?;
     }
     Ok(Some(found.records()))
-}
-
-/// Asks a user at the terminal whether to use the records again, unless `yes`.
-fn agree(yes: bool) -> Result<(), Error> {
-    if yes {
-        return Ok(());
-    }
-    // A user who has not seen the remark cannot answer.
-    if !can_ask() || remarks::are_kept() {
-        return Err(Error::UsedBefore);
-    }
-    match ask("Use them again?")? {
-        true => Ok(()),
-        false => Err(Error::Declined),
-    }
 }
 
 /// Reports the datasets (with their rho) that are not in this machine's history.

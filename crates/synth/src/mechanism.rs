@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::Error;
 use crate::engine::{AnyMachine, RunOutcome, drive};
 use crate::expected::{Expected, ExpectedBatch, ExpectedFit, most_cells};
+use crate::forecast::BudgetPlan;
 use crate::mechanisms::fitting::FINAL_STEPS;
 use crate::plaintext::PlaintextSource;
 use fhaim_release::{LadderNeed, MechanismJob, MechanismRun, RunProgress};
@@ -89,6 +90,12 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
             batches: vec![batch],
             fits: vec![fit],
         })
+    }
+
+    /// Returns the division of the budget, from which a forecast computes the noise of a run. `None`
+    /// if the mechanism has no forecast.
+    fn budget_plan(&self, _job: &MechanismJob) -> Option<BudgetPlan> {
+        None
     }
 
     /// Starts a run, which is then ready for its first step.

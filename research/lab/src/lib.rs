@@ -73,6 +73,7 @@ fn measure(command: &BenchCommand, progress: &Progress) -> Result<(), Error> {
         BenchCommand::Compute(arguments) => bench::compute::run(arguments, progress),
         BenchCommand::Pgm(arguments) => bench::pgm::run(arguments, progress),
         BenchCommand::Endings(arguments) => bench::endings::run(arguments, progress),
+        BenchCommand::Forecast(arguments) => bench::forecast::run(arguments, progress),
         BenchCommand::Federated(arguments) => bench::federated::run(arguments, progress),
         BenchCommand::Mix(arguments) => bench::mixing::run(arguments, progress),
         BenchCommand::Attack(arguments) => bench::attack::run(arguments, progress),

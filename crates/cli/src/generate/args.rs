@@ -85,7 +85,7 @@ pub struct GenerateArguments {
     /// Maximum memory for the command, in MB [default: the memory that is available]
     #[arg(long, value_name = "MB")]
     pub memory_mb: Option<u64>,
-    /// Continue without a question if the records were used before
+    /// Continue without a question, also if the records were used before or only noise is expected
     #[arg(long)]
     pub yes: bool,
     /// Print a summary as JSON

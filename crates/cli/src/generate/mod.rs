@@ -24,7 +24,10 @@ use fhaim_intake::count_texts;
 use fhaim_protocol::generation;
 use fhaim_protocol::terms::Terms;
 use fhaim_release::{MechanismJob, MechanismRun, Phase, RunProgress as Standing};
-use fhaim_synth::{FittedModel, Mechanisms, PlaintextSource, RunOutcome, Timing};
+use fhaim_synth::{
+    FittedModel, Mechanisms, PlaintextSource, RunOutcome, Timing,
+    forecast::{Forecast, RecordCount},
+};
 
 use self::{
     args::GenerateArguments,
@@ -43,6 +46,7 @@ use crate::{
     encrypted::{self, Costs, Dataset, Setup},
     error::Error,
     estimate::{self, Estimate, Load},
+    forecast,
     held::Held,
     holders::{self, Party},
     input, kept_releases,
@@ -184,8 +188,21 @@ impl<'a> Request<'a> {
         Ok(load.memory_bytes)
     }
 
-    /// Reports earlier uses of the records, and asks for confirmation. A run that continues was confirmed before.
-    fn look_up(&self, journal: &Journal) -> Result<Option<KnownRecords>, Error> {
+    /// Returns what the run can be expected to measure. `None` if the mechanism has no forecast.
+    pub fn forecast(&self) -> Option<Forecast> {
+        let GenerateArguments { epsilon, delta, .. } = *self.arguments;
+        let (mechanism, schema) = (self.arguments.mechanism, self.held.schema());
+        let records = RecordCount::Exactly(self.held.records() as u64);
+        fhaim_synth::forecast(&*mechanism, &self.job, schema, (epsilon, delta), records)
+    }
+
+    /// Prints the forecast, reports earlier uses of the records, and asks for confirmation. A run that continues
+    /// was confirmed before.
+    fn look_up(
+        &self,
+        journal: &Journal,
+        progress: &Progress,
+    ) -> Result<Option<KnownRecords>, Error> {
         let GenerateArguments {
             data,
             format,
@@ -193,12 +210,17 @@ impl<'a> Request<'a> {
             yes,
             ..
         } = self.arguments;
+        let consent = forecast::consent(
+            self.forecast().as_ref(),
+            *yes || !journal.releases().is_empty(),
+            progress,
+        );
         Ok(memory::look_up(
             RecordSource::Table(data, format),
             spending(self.job.rho),
             *delta,
             Some(journal.run()),
-            *yes || !journal.releases().is_empty(),
+            consent,
         )?)
     }
 
@@ -238,7 +260,7 @@ impl<'a> Request<'a> {
             progress.say(&estimate.to_string());
         }
         self.check_start(command)?;
-        journal.start(self.look_up(journal)?)?;
+        journal.start(self.look_up(journal, progress)?)?;
         if let Some(path) = journal.saved_model() {
             let model = input::model(path, self.arguments.model_mb, self.held.schema())?;
             return Ok(GeneratedTable {

@@ -253,8 +253,9 @@ that of the account that creates the dataset.
 
 The privacy costs of datasets over the same records add up. This machine keeps a history of the records
 that were used, as keyed hashes, and recognises them in any order and file format. If they were used
-before, the command shows the total cost and asks for confirmation. Without a terminal it stops. --yes
-continues in both cases.";
+before, the command also shows the total cost. It asks for confirmation. Without a terminal it stops if
+the records were used before, or if no column is expected to be above its noise. --yes continues in all
+cases.";
 
 /// Flags of `dataset create`.
 #[derive(Debug, Args)]
@@ -300,7 +301,7 @@ pub struct CreateArguments {
     /// Each of them charges every decryption to its own ledger.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
     pub keys: u8,
-    /// Continue without a question if the records were used before
+    /// Continue without a question, also if the records were used before or only noise is expected
     #[arg(long)]
     pub yes: bool,
     /// Print the dataset as JSON
@@ -468,8 +469,8 @@ pub struct JobRunArguments {
     /// new identifier]
     #[arg(long, value_name = "ID")]
     pub job: Option<Uuid>,
-    /// Start the run without a question, also if the dataset had a run before. Without a terminal, this is needed
-    /// from the second run on
+    /// Start the run without a question, also if the dataset had a run before or only noise is expected. Without a
+    /// terminal, this is needed from the second run on
     #[arg(long)]
     pub yes: bool,
     /// Show the job's progress until it ends

@@ -21,7 +21,7 @@ use fhaim_protocol::{
     committee::KeyService, holder::check_records, roster::ContributionKind, terms::Terms,
 };
 use fhaim_sdk::{Client, Journal, NoiseSource, Records, UploadSource};
-use fhaim_synth::Mechanisms;
+use fhaim_synth::{Mechanisms, forecast::RecordCount};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -36,7 +36,7 @@ use super::{
 use crate::{
     counting,
     error::Error,
-    estimate,
+    estimate, forecast,
     input::{self, Data},
     output,
     randomness::{InsecureTestSeed, Purpose, Randomness, generator},
@@ -48,7 +48,7 @@ pub async fn run<R: Randomness>(
     progress: &Progress,
 ) -> Result<(), Error> {
     match command {
-        DatasetCommand::Create(arguments) => create(arguments).await,
+        DatasetCommand::Create(arguments) => create(arguments, progress).await,
         DatasetCommand::Upload(drawing) => {
             upload(&drawing.arguments, drawing.seed(), progress).await
         }
@@ -72,10 +72,10 @@ async fn rename(arguments: &RenameArguments) -> Result<(), Error> {
     output::print(&format!("{}  {}\n", renamed.id, renamed.name))
 }
 
-async fn create(arguments: &CreateArguments) -> Result<(), Error> {
+async fn create(arguments: &CreateArguments, progress: &Progress) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
     let data: Option<Data> = arguments.data.as_ref().map(Data::from);
-    let layout = match &data {
+    let counted = match &data {
         Some(data) => {
             let source = input::Source {
                 data,
@@ -86,12 +86,12 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
             };
             // Only the number of records is needed.
             let records = input::stream(source, |_| Ok(()))?.records;
-            Some(Layout::for_records(
-                usize::try_from(records).unwrap_or(usize::MAX),
-            )?)
+            Some(records)
         }
         None => None,
     };
+    let layout = |records| Layout::for_records(usize::try_from(records).unwrap_or(usize::MAX));
+    let layout = counted.map(layout).transpose()?;
     let shown = layout.map(|layout| layout.max_records() as u64);
     let (roster, held) = holders::roster(&arguments.roster)?.unzip();
     let record_bound = arguments.record_bound.or(held).or(shown).unwrap_or(0);
@@ -114,9 +114,14 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
     // Invalid terms fail here with a reason, before anything is sent.
     let budget = terms.plan()?.core.budget;
     eprint!("{}", holders::risk(&terms));
+    let records = counted.map_or(RecordCount::AtMost(record_bound), RecordCount::Exactly);
+    let forecast = forecast::of_terms(&terms, records)?;
+    let consent = forecast::consent(forecast.as_ref(), arguments.yes, progress);
     if let Some(data) = &data {
         let records = RecordSource::Table(data, &arguments.format);
-        memory::look_up(records, spending(budget), terms.delta, None, arguments.yes)?;
+        memory::look_up(records, spending(budget), terms.delta, None, consent)?;
+    } else {
+        consent.ask(false)?;
     }
     let client = login::client()?;
     if data.is_some() {

@@ -6,14 +6,16 @@ use std::{
 };
 
 use clap::Args;
+use fhaim_api::dataset::Dataset;
 use fhaim_api::job::{Draw, Happening, Job, JobEvent, JobState, ReleasedStatistic, TableFormat};
 use fhaim_domain::counted;
 use fhaim_dp::accounting;
 use fhaim_files::{
-    OutputFormat, ask, can_ask,
+    OutputFormat, can_ask,
     progress::{PhaseProgress, Progress},
 };
 use fhaim_sdk::Client;
+use fhaim_synth::forecast::RecordCount;
 use uuid::Uuid;
 
 use super::{
@@ -73,9 +75,7 @@ async fn start(
     if let Some(forecast) = &forecast {
         progress.say(&forecast.before());
     }
-    if !arguments.yes {
-        agree(client, arguments).await?;
-    }
+    agree(client, arguments, progress).await?;
     let id = arguments.job.unwrap_or_else(Uuid::now_v7);
     // The identifier is printed first, so that the job can be found even if the answer is lost.
     if json {
@@ -102,6 +102,29 @@ async fn start(
     Ok(())
 }
 
+/// Prints what the run can be expected to measure of the most records that the terms allow, and asks at the terminal
+/// before a run starts. Without a terminal, stops a run after the first one, unless it may be the continuation of a run
+/// with a known identifier.
+async fn agree(
+    client: &Client,
+    arguments: &JobRunArguments,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let shown = client.dataset(arguments.dataset).await?;
+    if shown.runs_left == 0 {
+        // Only a run that was started before can continue, and it was confirmed then.
+        return Ok(());
+    }
+    let records = RecordCount::AtMost(shown.terms.0.record_bound);
+    let precision = crate::forecast::of_terms(&shown.terms.0, records)?;
+    let mut consent = crate::forecast::consent(precision.as_ref(), arguments.yes, progress);
+    if !consent.yes && can_ask() {
+        consent.question = Some(question(client, &shown).await?);
+    }
+    let is_later = arguments.job.is_none() && shown.runs_left < shown.terms.0.runs;
+    Ok(consent.ask(is_later)?)
+}
+
 /// Returns the forecast of a run over a dataset, or `None` if nobody would see it or it fails. No run depends on it.
 async fn forecast(client: &Client, dataset: Uuid, progress: &Progress) -> Option<Forecast> {
     match progress.is_quiet() {
@@ -110,38 +133,12 @@ async fn forecast(client: &Client, dataset: Uuid, progress: &Progress) -> Option
     }
 }
 
-/// Asks at the terminal before a run starts. Without a terminal, stops a run after the first one, unless it may be the
-/// continuation of a run with a known identifier.
-async fn agree(client: &Client, arguments: &JobRunArguments) -> Result<(), Error> {
-    let dataset = arguments.dataset;
-    if can_ask() {
-        return match question(client, dataset).await? {
-            Some(question) if !ask(&question)? => {
-                Err(Error::Usage("cancelled: nothing was started".to_owned()))
-            }
-            _ => Ok(()),
-        };
-    }
-    if arguments.job.is_none() {
-        let shown = client.dataset(dataset).await?;
-        if shown.runs_left < shown.terms.0.runs {
-            return Err(fhaim_files::Error::UsedBefore.into());
-        }
-    }
-    Ok(())
-}
-
-/// Returns the question before a run, with its cost and the remaining budget, or `None` if no run is left. Then only a
-/// run that was started before can continue.
-async fn question(client: &Client, dataset: Uuid) -> Result<Option<String>, Error> {
-    let shown = client.dataset(dataset).await?;
-    if shown.runs_left == 0 {
-        return Ok(None);
-    }
-    let ledger = client.ledger(dataset).await?;
+/// Returns the question before a run, with its cost and the remaining budget.
+async fn question(client: &Client, shown: &Dataset) -> Result<String, Error> {
+    let ledger = client.ledger(shown.id).await?;
     let terms = &shown.terms.0;
     let run = accounting::rho(terms.epsilon, terms.delta)?.share(terms.runs);
-    Ok(Some(format!(
+    Ok(format!(
         "A run over {} spends at most rho {:.6}. It uses one of {} left of {}. Spent so far: rho {:.6} of \
          {:.6} (epsilon {} at delta {:e}). Spent budget cannot be recovered. Start the run?",
         shown.name,
@@ -152,7 +149,7 @@ async fn question(client: &Client, dataset: Uuid) -> Result<Option<String>, Erro
         ledger.budget.rho,
         terms.epsilon,
         terms.delta,
-    )))
+    ))
 }
 
 async fn releases(client: &Client, arguments: &JobArguments) -> Result<(), Error> {

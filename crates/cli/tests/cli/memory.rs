@@ -311,3 +311,23 @@ fn output_over_the_history_is_rejected() {
     );
     assert_eq!(fs::read(folder.path().join(&memory)).unwrap(), before);
 }
+
+/// Without a terminal, a run that would give only noise stops before it spends anything, unless `--yes` is given.
+#[test]
+fn run_that_expects_only_noise_stops_without_a_terminal_unless_yes_is_given() {
+    let folder = folder(table(40), SCHEMA);
+    for command in ["local", "run"] {
+        let stopped = fhaim(
+            folder.path(),
+            &first_use(command, &["--epsilon", "0.01", "--quiet"]),
+        );
+        assert_eq!(stopped.status.code(), Some(2));
+        let told = stderr(&stopped);
+        assert!(told.contains("expect only noise; epsilon"), "{told}");
+        assert!(told.contains("To run it anyway, add --yes"), "{told}");
+        assert!(!folder.path().join("out.csv").exists());
+    }
+    let arguments = ["--epsilon", "0.01", "--quiet", "--yes"];
+    let output = fhaim(folder.path(), &first_use("local", &arguments));
+    assert!(output.status.success(), "{}", stderr(&output));
+}

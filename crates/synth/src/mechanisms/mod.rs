@@ -7,7 +7,7 @@ pub mod aim;
 mod anneal;
 pub(crate) mod block;
 pub(crate) mod candidates;
-mod columns;
+pub(crate) mod columns;
 mod digits;
 pub mod fhaim_l2;
 pub(crate) mod fitting;

@@ -10,6 +10,7 @@ use super::endings::{ENDINGS_EXAMPLES, EndingsArguments};
 use super::external_baseline::Program;
 use super::families::Family;
 use super::federated::{BENCH_FEDERATED_EXAMPLES, FederatedArguments};
+use super::forecast::{FORECAST_EXAMPLES, ForecastArguments};
 use super::mixing::{BENCH_MIX_EXAMPLES, BenchMixArguments};
 use super::paper::{PAPER_EXAMPLES, PaperArguments};
 use super::scale::{SCALE_EXAMPLES, ScaleArguments};
@@ -32,6 +33,9 @@ pub enum BenchCommand {
     /// Count how fits end on generated tables that are hard to fit
     #[command(after_help = ENDINGS_EXAMPLES)]
     Endings(EndingsArguments),
+    /// Compare forecasts of what a budget can measure with the outcomes of runs
+    #[command(after_help = FORECAST_EXAMPLES)]
+    Forecast(ForecastArguments),
     /// Run the federated methods on tables in FHAIM_DATA_DIR, in the clear, next to printed figures
     #[command(after_help = BENCH_FEDERATED_EXAMPLES)]
     Federated(FederatedArguments),

@@ -74,7 +74,7 @@ impl Skew {
         Self::Mixed,
     ];
 
-    fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::ZeroInflated => "zero-inflated",
             Self::HeavyTail => "heavy-tail",
@@ -85,7 +85,7 @@ impl Skew {
     }
 
     /// Generates a table with 2 to `most` columns and 200 to 20,000 records. The same seed gives the same table.
-    fn table(self, most: u8, seed: u64) -> Result<Table, Error> {
+    pub(super) fn table(self, most: u8, seed: u64) -> Result<Table, Error> {
         let mut rng = StdRng::seed_from_u64(seed ^ (self as u64) << 32);
         let columns = rng.random_range(2..=most);
         let records = (200.0 * 100f64.powf(rng.random())) as usize;

@@ -10,6 +10,7 @@ pub mod families;
 pub mod federated;
 mod fits;
 mod fleet;
+pub mod forecast;
 pub mod load;
 mod made;
 pub mod mechanisms;

@@ -11,6 +11,7 @@ use crate::Error;
 use crate::account::{Offer, ReleaseAccount};
 use crate::engine::AnyMachine;
 use crate::expected::{Expected, ExpectedBatch, ExpectedFit};
+use crate::forecast::BudgetPlan;
 use crate::mechanism::{Mechanism, NoOptions, parse_options, write_options};
 use crate::mechanisms::fitting::FINAL_STEPS;
 use fhaim_release::LadderNeed;
@@ -69,6 +70,14 @@ impl Mechanism for OneWaysOnly {
                 cells: job.domain.columns() as f64,
                 values: sums as f64,
             }],
+        })
+    }
+
+    fn budget_plan(&self, _job: &MechanismJob) -> Option<BudgetPlan> {
+        Some(BudgetPlan {
+            one_ways: 1.0,
+            digit_weight: 1.0,
+            pairs: None,
         })
     }
 

@@ -6,10 +6,11 @@
 use super::extent::{
     FINE_PROBE_SCALE, LARGEST_PROBE_SCALE, PARTS, model_cells, most_groups, stage_cells,
 };
-use super::machine::{ADDITIONS, COARSE_LOOK_SCALE, DIGIT_WEIGHT};
+use super::machine::{ADDITIONS, COARSE_LOOK_SCALE, DIGIT_WEIGHT, ONE_WAY_WEIGHT, RESOLUTIONS};
 use super::options::{STAGES, StagedOptions};
 use super::pair::COARSE;
 use crate::expected::{Expected, ExpectedBatch, ExpectedFit, most_cells};
+use crate::forecast::{BudgetPlan, PairPlan};
 use crate::mechanisms::block::{MAX_CENTRED, functions, pair_cost};
 use crate::mechanisms::columns::OneWays;
 use crate::mechanisms::fitting::{FINAL_STEPS, FIT_STEPS};
@@ -73,6 +74,23 @@ pub(super) fn expected(job: &MechanismJob, options: &StagedOptions, records: usi
     Expected {
         batches: shape.batches(),
         fits: shape.fits(),
+    }
+}
+
+/// Returns the division of the budget if all pairs of the workload vary.
+pub(super) fn budget_plan(job: &MechanismJob, options: &StagedOptions) -> BudgetPlan {
+    let probe = options.probe_share_of(job.workload.pairs().len());
+    let pairs = PairPlan {
+        probe,
+        largest_probe_scale: LARGEST_PROBE_SCALE,
+        stages: 1.0 - options.one_way_share - probe,
+        one_way_weight: ONE_WAY_WEIGHT,
+        resolutions: &RESOLUTIONS,
+    };
+    BudgetPlan {
+        one_ways: options.one_way_share,
+        digit_weight: DIGIT_WEIGHT,
+        pairs: Some(pairs),
     }
 }
 

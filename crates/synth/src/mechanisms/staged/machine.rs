@@ -28,7 +28,8 @@ use fhaim_release::Phase;
 use fhaim_release::{Machine, RunProgress};
 
 pub(super) use self::look::{COARSE_LOOK, COARSE_LOOK_SCALE, FIRST_LOOK};
-pub(super) use self::stage::ADDITIONS;
+pub(super) use self::probe::RESOLUTIONS;
+pub(super) use self::stage::{ADDITIONS, ONE_WAY_WEIGHT};
 
 /// Weight of the noise of a digit's cell, relative to a pair's. Budget for digits is lost to pairs
 /// of coarse attributes, and a wrong digit still leaves a value in its bin.

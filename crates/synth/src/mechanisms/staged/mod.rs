@@ -23,6 +23,7 @@ use self::machine::StagedMachine;
 use crate::Error;
 use crate::engine::AnyMachine;
 use crate::expected::Expected;
+use crate::forecast::BudgetPlan;
 use crate::mechanism::{Mechanism, parse_options, write_options};
 use fhaim_release::LadderNeed;
 use fhaim_release::MechanismJob;
@@ -85,6 +86,10 @@ impl Mechanism for Staged {
 
     fn expected(&self, job: &MechanismJob, records: usize) -> Result<Expected, Error> {
         Ok(expected::expected(job, &self.options, records))
+    }
+
+    fn budget_plan(&self, job: &MechanismJob) -> Option<BudgetPlan> {
+        Some(expected::budget_plan(job, &self.options))
     }
 
     fn start(&self, job: MechanismJob) -> Result<Box<AnyMachine>, Error> {

@@ -20,7 +20,7 @@ const CLEAR_PROBE_SCALE: f64 = 0.002;
 const FINE_PROBE_RESOLVES: f64 = 0.95;
 
 /// Shares of variation that the offered blocks resolve.
-const RESOLUTIONS: [f64; 7] = [0.0, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0];
+pub(in super::super) const RESOLUTIONS: [f64; 7] = [0.0, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0];
 
 impl StagedMachine {
     /// Step 2 (merges) and step 3: returns the probe, or its first look.

@@ -24,7 +24,7 @@ const FIRST_STAGE_SHARE: f64 = 0.5;
 /// Weight of total and 1-ways relative to pairs, in plans and in a stage's spending. An error in a
 /// 1-way is hardly visible in a pair that has a larger error for another reason. A weight of 1
 /// would treat these errors as if they added up.
-const ONE_WAY_WEIGHT: f64 = 0.5;
+pub(in super::super) const ONE_WAY_WEIGHT: f64 = 0.5;
 
 /// beta, the weight of noise relative to dependences outside the model: in general, and after a
 /// clear probe. After a clear probe nearly all pairs are measured, and their errors add up to less
