@@ -3,12 +3,14 @@
 -- ## Accounts
 
 -- User accounts. Addresses are in lower case; passwords are Argon2id hashes. An account whose operator has
--- closed it for a while has disabled <> 0.
+-- closed it for a while has disabled <> 0. epoch is the number of times that all of the account's tokens were
+-- ended; a token has the number of its time.
 CREATE TABLE accounts (
     id TEXT PRIMARY KEY,
     email TEXT NOT NULL UNIQUE,
     password TEXT NOT NULL,
     disabled BIGINT NOT NULL DEFAULT 0,
+    epoch BIGINT NOT NULL DEFAULT 0,
     created_at BIGINT NOT NULL
 );
 
@@ -134,12 +136,14 @@ CREATE TABLE job_events (
 );
 
 -- Links through which other accounts see a job's result, by the SHA-256 digests of their secrets. expires_at
--- is 0 for a link that stays valid until it is revoked; last_opened_at is 0 until the first use.
+-- is 0 for a link that stays valid until it is revoked; last_opened_at is 0 until the first use. dataset_name is the
+-- dataset's name when the link was made.
 CREATE TABLE links (
     id TEXT PRIMARY KEY,
     job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
     account TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     name TEXT NOT NULL,
+    dataset_name TEXT NOT NULL,
     digest TEXT NOT NULL,
     created_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,

@@ -30,6 +30,7 @@ pub mod failure;
 pub mod housekeeping;
 pub mod lease;
 pub mod leftover;
+mod memory;
 pub mod peer;
 pub mod peers;
 pub mod program;
