@@ -56,6 +56,8 @@ struct Place {
     lock: Option<File>,
     /// Whether the run replaces the files of another run.
     replaces: bool,
+    /// Number of releases in the file.
+    releases: usize,
 }
 
 impl Journal {
@@ -88,6 +90,7 @@ impl Journal {
             state: None,
             lock: None,
             replaces: false,
+            releases: 0,
         };
         match beginning {
             Beginning::New => {}
@@ -98,7 +101,10 @@ impl Journal {
             Beginning::Found(found) => {
                 let request = &journal.content.header.request;
                 match found.file.check_request(&place.paths.releases, request) {
-                    Ok(()) => journal.content = found.file,
+                    Ok(()) => {
+                        place.releases = found.file.releases.len();
+                        journal.content = found.file;
+                    }
                     // A file without releases costs nothing.
                     Err(_) if found.file.releases.is_empty() => {}
                     Err(error) => return Err(error),
@@ -292,19 +298,21 @@ impl Journal {
         file.commit()?;
         place.lock = Some(handle);
         place.state = Some(digest(text.as_bytes()));
+        place.releases = self.content.releases.len();
         Ok(())
     }
 
     /// Records all releases of the run and their cost, and then gives the model's file its name.
     ///
-    /// The model is on disk before the file says that the run is finished. So a run whose releases cannot be made again
-    /// without noise of its own is never finished without a model.
+    /// The model is on disk before the file says that the run is finished. A mechanism that cannot fit it again from the
+    /// releases therefore loses nothing to a full disk.
     ///
     /// # Errors
     /// Errors of the files and the history.
     pub fn finish(
         &mut self,
-        (releases, spent): (&[Release], Rho),
+        releases: &[Release],
+        spent: Rho,
         model: Option<(StagedFile, Vec<u8>)>,
     ) -> Result<(), Error> {
         let is_repeated = self.content.header.finished;
@@ -345,11 +353,8 @@ impl Journal {
 
     /// Reports how a failed run continues, if it made releases.
     pub fn say_how_to_continue(&self) {
-        let Some(place) = self
-            .place
-            .as_ref()
-            .filter(|_| !self.content.releases.is_empty())
-        else {
+        let place = self.place.as_ref();
+        let Some(place) = place.filter(|place| place.releases > 0) else {
             return;
         };
         let without = match place.replaces {

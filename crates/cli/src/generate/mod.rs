@@ -176,7 +176,7 @@ impl<'a> Request<'a> {
         Ok(load.memory_bytes)
     }
 
-    /// Reports earlier uses of the records, and asks for confirmation. Who continues a run has confirmed it before.
+    /// Reports earlier uses of the records, and asks for confirmation. A run that continues was confirmed before.
     fn look_up(&self, journal: &Journal) -> Result<Option<KnownRecords>, Error> {
         let GenerateArguments {
             data,
@@ -248,7 +248,7 @@ impl<'a> Request<'a> {
         };
         let (outcome, costs) = made.map_err(|error| self.failed(error, journal))?;
         let model = model.map(|file| (file, outcome.model.save()));
-        journal.finish((&outcome.releases, outcome.spent), model)?;
+        journal.finish(&outcome.releases, outcome.spent, model)?;
         Ok(GeneratedTable {
             model: outcome.model,
             releases: journal.releases().to_vec(),
@@ -363,7 +363,7 @@ impl<'a> Request<'a> {
         let Error::Mechanism(fhaim_synth::Error::Unfitted(unfitted)) = error else {
             return error;
         };
-        let kept = journal.finish((&unfitted.releases, unfitted.spent), None);
+        let kept = journal.finish(&unfitted.releases, unfitted.spent, None);
         let releases = kept.and_then(|()| match journal.path() {
             Some(path) => Ok(path.to_owned()),
             None => kept_releases::write(&self.arguments.out, &journal.text()?),

@@ -159,7 +159,7 @@ impl Beginning {
 }
 
 impl RequestForm {
-    /// Describes the first difference from another request, or returns `None` if there is none.
+    /// Describes the first difference from another request. Returns `None` for equal requests.
     fn difference(&self, other: &Self) -> Option<String> {
         // A number that was parsed may differ in its last bit, so both requests take the same way.
         let fields = |form: &Self| -> serde_json::Result<Value> {
@@ -268,7 +268,7 @@ pub fn digest(text: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Locks a releases file, whatever its content is. Returns the locked file and its content, or `None` if there is none.
+/// Locks a releases file with any content. Returns the locked file and its content, or `None` if it does not exist.
 ///
 /// # Errors
 /// [`Error::Usage`] if another program works on the run; [`Error::Read`].

@@ -7,7 +7,7 @@ use std::{
 };
 
 use fhaim_kit::command::{self, CONFIG};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{SCHEMA, fhaim, first_use, folder, names, stderr, table};
 
@@ -210,6 +210,11 @@ fn full_disk_at_any_write_loses_no_release() {
             }
             failures += 1;
             assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+            let says = stderr(&output).contains("Run the same command again to continue");
+            let has_releases = before
+                .as_ref()
+                .is_some_and(|file| file["releases"] != json!([]));
+            assert_eq!(says, has_releases, "{}", stderr(&output));
             let hidden = |name: &String| name.starts_with('.');
             assert!(!names(folder.path()).iter().any(hidden), "a rest of a file");
         }

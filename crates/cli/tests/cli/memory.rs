@@ -189,7 +189,7 @@ fn same_records_in_another_form_stop_a_script() {
 #[test]
 fn same_records_with_decimal_commas_stop_a_script() {
     let folder = folder(table(200), SCHEMA);
-    let epsilon = ["--epsilon", "1", "--quiet"];
+    let epsilon = ["--epsilon", "1", "--quiet", "--force"];
     let first = fhaim(folder.path(), &first_use("local", &epsilon));
     assert!(first.status.success(), "{}", stderr(&first));
     let csv = table(200).replace(',', ";");

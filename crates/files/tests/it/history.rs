@@ -280,6 +280,6 @@ fn unwritable_history_refuses_the_releases_of_a_run() {
         fs::remove_dir_all(&memory).unwrap();
         fs::write(&memory, "").unwrap();
         let refused = records.remember_run(Path::new("out.csv"), journal, cost());
-        assert!(refused.is_err());
+        assert!(matches!(refused, Err(Error::Write { .. })), "{refused:?}");
     });
 }
