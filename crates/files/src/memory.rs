@@ -341,7 +341,7 @@ impl KnownRecords {
         &self,
         out: &Path,
         journal: RunJournal,
-        cost: UseCost,
+        cost: &UseCost,
     ) -> Result<(), Error> {
         let mut memory = Memory::open()?;
         let id = Some(journal.id);

@@ -278,7 +278,7 @@ impl Journal {
             id: self.run(),
             states: place.state.iter().cloned().chain([next]).collect(),
         };
-        Ok(known.remember_run(&self.out, journal, spending(self.spent()))?)
+        Ok(known.remember_run(&self.out, journal, &spending(self.spent()))?)
     }
 
     fn write(&mut self, text: &str) -> Result<(), Error> {

@@ -253,7 +253,7 @@ fn journalled_run_has_one_entry_with_its_latest_cost() {
             let states = states.into_iter().map(str::to_owned).collect();
             let journal = RunJournal { id, states };
             let out = Path::new("out.csv");
-            records.remember_run(out, journal, cost()).unwrap();
+            records.remember_run(out, journal, &cost()).unwrap();
         }
         let known = records.run(id).unwrap().unwrap();
         assert_eq!(known.journal.states, ["a", "b"]);
@@ -279,7 +279,7 @@ fn unwritable_history_refuses_the_releases_of_a_run() {
         let memory = env::var("FHAIM_MEMORY_DIR").unwrap();
         fs::remove_dir_all(&memory).unwrap();
         fs::write(&memory, "").unwrap();
-        let refused = records.remember_run(Path::new("out.csv"), journal, cost());
+        let refused = records.remember_run(Path::new("out.csv"), journal, &cost());
         assert!(matches!(refused, Err(Error::Write { .. })), "{refused:?}");
     });
 }
