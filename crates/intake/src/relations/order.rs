@@ -391,7 +391,8 @@ pub(super) fn reads_alike(format: &TimeFormat, form: &ColumnForm, profile: &Prof
         let moment = drafted.read(text);
         moment.is_none() || moment == format.read(text)
     };
-    drafted.grain() == format.grain()
+    // Parts of a clock that are always zero belong to the text of the drafted format.
+    (drafted.grain() >= DAY) == (format.grain() >= DAY)
         && profile
             .texts
             .in_order()

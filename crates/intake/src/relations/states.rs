@@ -147,7 +147,13 @@ impl<'f> Reading<'f> {
         let mut listed: Vec<&str> = list.into_iter().flatten().map(String::as_str).collect();
         listed.sort_unstable();
         let is_number = matches!(form.kind, KindForm::Number);
-        let special = form.special.iter().flatten().filter(|_| is_number);
+        // Of dates and times, rules name only words: days and times may be written in several ways.
+        let is_word = |bound: &Bound| match bound {
+            Bound::Text(text) => !text.contains(|letter: char| letter.is_ascii_digit()),
+            Bound::Number(_) => false,
+        };
+        let special = form.special.iter().flatten();
+        let special = special.filter(|bound| is_number || is_word(bound));
         let text = |bound: &Bound| match (bound, form.decimal_comma) {
             (Bound::Number(number), Some(true)) => number.to_string().replace('.', ","),
             (Bound::Number(number), _) => number.to_string(),
