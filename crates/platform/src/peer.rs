@@ -18,6 +18,9 @@ use crate::token::{FETCH_EVERY, MAX_SKEW, Signer};
 /// Lifetime of a token, which is made for one try. The peer's clock may be ahead by as much.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(MAX_SKEW);
 
+/// Epoch in a user's token for another service. Only the generation service checks epochs, and it does not call itself.
+const UNCHECKED_EPOCH: u64 = 0;
+
 /// First and longest wait between tries.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
@@ -181,7 +184,10 @@ impl PeerClient {
             }
             // Signs again for each try: the token may have expired, or its key may have been replaced.
             let token = match self.user {
-                Some(user) => self.signer.user_token(self.peer, user, TOKEN_LIFETIME),
+                Some(user) => {
+                    self.signer
+                        .user_token(self.peer, user, UNCHECKED_EPOCH, TOKEN_LIFETIME)
+                }
                 None => self.signer.service_token(self.peer, TOKEN_LIFETIME),
             };
             let token = token.map_err(|_: Failure| PeerError::Unsigned)?;
