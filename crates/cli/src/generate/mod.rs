@@ -412,7 +412,8 @@ impl<'a> Request<'a> {
         &self,
         mut outputs: Outputs,
         made: &GeneratedTable,
-        (command, known): (Command, Option<&KnownRecords>),
+        command: Command,
+        known: Option<&KnownRecords>,
         progress: &Progress,
     ) -> Result<Summary, Error> {
         let records = self.arguments.rows;
@@ -627,7 +628,7 @@ pub fn generate(
     let mut journal = Journal::with_file(request.form(command), request.job.rho, paths, beginning)?;
     let made = request.make(command, &mut journal, outputs.model.take(), progress);
     let summary =
-        made.and_then(|made| request.finish(outputs, &made, (command, journal.known()), progress));
+        made.and_then(|made| request.finish(outputs, &made, command, journal.known(), progress));
     if let Err(error) = &summary
         && error.may_pass()
     {
