@@ -81,6 +81,12 @@ fn freeze_for_disagreeing_computation_services_is_unchanged() {
 }
 
 #[test]
+fn freeze_over_an_uploaded_object_is_unchanged() {
+    let reason = Freeze::Upload;
+    json("act.upload.json", &Act::Frozen { reason });
+}
+
+#[test]
 fn act_of_an_unknown_receipt_is_unchanged() {
     let reason = Freeze::UnknownReceipt;
     json("act.unknown-receipt.json", &Act::Frozen { reason });
