@@ -107,6 +107,7 @@ impl Error {
         match self {
             Self::Declined => "declined",
             Self::UsedBefore => "used-before",
+            Self::Worthless(_) => "only-noise",
             Self::Table(_) => "table",
             Self::NoHome => "environment",
             Self::NoRandomness => "system",
@@ -131,6 +132,7 @@ impl Error {
             Self::NoHome
             | Self::Declined
             | Self::UsedBefore
+            | Self::Worthless(_)
             | Self::Table(_)
             | Self::NoRandomness => None,
         }
