@@ -260,7 +260,7 @@ fn operator_releases_the_job_of_a_killed_worker() {
     services.wait_until_ready();
     // For two seconds, no other worker takes the job.
     let token = on_database(&services, 0, held).1;
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(2));
     assert_eq!(on_database(&services, 0, held).1, token);
     let (well, words) = admin(&services, 0, &["release", "generation", &job]);
     assert!(well && words == format!("{job} is free\n"), "{words}");
