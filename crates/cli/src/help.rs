@@ -61,7 +61,7 @@ const HEADINGS: [(&str, &str); 10] = [
     ),
     (
         "Output",
-        "out force rows seed conditions report model_out share_out json",
+        "out force rows seed conditions report card model_out share_out json",
     ),
     ("Model", "mechanism target_weight model_mb memory_mb"),
     (
