@@ -346,7 +346,11 @@ pub struct DownloadArguments {
 /// Runs `fhaim download`.
 pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Result<(), Error> {
     let cards = arguments.card.iter().map(|card| &card.path);
-    let outputs = arguments.out.iter().chain(&arguments.model_out).chain(cards);
+    let outputs = arguments
+        .out
+        .iter()
+        .chain(&arguments.model_out)
+        .chain(cards);
     let outputs: Vec<&Path> = outputs.map(PathBuf::as_path).collect();
     output::check_distinct(&[], &outputs)?;
     let format = arguments.out.as_deref().map(OutputFormat::of).transpose()?;

@@ -20,6 +20,11 @@ const WIDE: &str = r#"{"name": "wide", "columns": [
     {"name": "e", "kind": "number", "integer": true, "min": 0, "max": 9, "bins": 10},
     {"name": "f", "kind": "number", "integer": true, "min": 0, "max": 9, "bins": 10}]}"#;
 
+/// Arguments of a command that does not ask, although small tables are expected to give only noise.
+fn confirmed<'a>(command: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&first_use(command, more)[..], &["--yes"]].concat()
+}
+
 /// Returns a table of [`WIDE`] as CSV. Tables with different seeds have different records.
 fn wide(records: usize, seed: usize) -> String {
     let row = |i: usize| {
@@ -138,7 +143,7 @@ fn run_that_is_killed_at_any_output_continues_without_paying_twice() {
             "r.html",
         ] {
             let folder = folder(wide(400, 0), WIDE);
-            let arguments = first_use(command, &["--epsilon", "4", "--report", "r.html"]);
+            let arguments = confirmed(command, &["--epsilon", "4", "--report", "r.html"]);
             let path = folder.path().join(name);
             kill_when(folder.path(), &arguments, || path.exists());
             let before = check_interrupted(folder.path());
@@ -158,7 +163,7 @@ fn run_that_is_killed_at_any_output_continues_without_paying_twice() {
 #[test]
 fn run_that_is_killed_after_each_batch_continues_each_time() {
     let folder = folder(wide(400, 0), WIDE);
-    let arguments = first_use("local", &["--epsilon", "4"]);
+    let arguments = confirmed("local", &["--epsilon", "4"]);
     let path = folder.path().join("out.releases.json");
     let mut before = Value::Null;
     let mut partial = 0;
@@ -181,6 +186,9 @@ fn run_that_is_killed_after_each_batch_continues_each_time() {
 
 /// Runs the command with a limit to the size of each file, which is exceeded like the space of a disk.
 #[cfg(unix)]
+/// No output of these tests is larger.
+const MAX_KILOBYTES: u32 = 4_000;
+
 fn with_file_limit(folder: &Path, kilobytes: u32, arguments: &[&str]) -> Output {
     // The program gets an error instead of a signal. The unit of ulimit is 512 or 1024 bytes.
     let line = format!("trap '' XFSZ; ulimit -f {kilobytes}; exec \"$0\" \"$@\"");
@@ -198,18 +206,11 @@ fn full_disk_at_any_write_loses_no_release() {
         ("local", "aim", 2),
     ] {
         let folder = folder(wide(200, 0), WIDE);
-        let more = [
-            "--epsilon",
-            "4",
-            "--mechanism",
-            mechanism,
-            "--records",
-            "9000",
-        ];
-        let arguments = first_use(command, &more);
+        let more = ["--epsilon", "4", "--mechanism", mechanism, "--rows", "9000"];
+        let arguments = confirmed(command, &more);
         let mut before: Option<Value> = None;
         let mut failures = 0;
-        for kilobytes in (0..).step_by(step) {
+        for kilobytes in (0..MAX_KILOBYTES).step_by(step) {
             let output = with_file_limit(folder.path(), kilobytes, &arguments);
             let now = check_interrupted(folder.path());
             if let (Some(before), Some(now)) = (&before, &now) {
@@ -239,7 +240,7 @@ fn full_disk_at_any_write_loses_no_release() {
 #[test]
 fn failed_write_says_how_to_continue() {
     let folder = folder(wide(200, 0), WIDE);
-    let arguments = first_use("local", &["--epsilon", "4", "--report", "/dev/full"]);
+    let arguments = confirmed("local", &["--epsilon", "4", "--report", "/dev/full"]);
     let output = fhaim(folder.path(), &arguments);
     assert_eq!(output.status.code(), Some(1));
     let told = stderr(&output);
@@ -300,7 +301,7 @@ fn table_can_go_to_a_pipe() {
 fn finished_run_is_not_repeated_without_force() {
     for command in ["local", "run"] {
         let folder = folder(table(100), SCHEMA);
-        let arguments = first_use(command, &["--epsilon", "1"]);
+        let arguments = confirmed(command, &["--epsilon", "1"]);
         succeed(folder.path(), &arguments);
         let files = ["out.csv", "out.model", "out.releases.json"];
         let read = || files.map(|name| fs::read(folder.path().join(name)).unwrap());
@@ -330,7 +331,7 @@ fn finished_run_is_not_repeated_without_force() {
 fn missing_outputs_are_written_again_without_cost() {
     for command in ["local", "run"] {
         let folder = folder(table(100), SCHEMA);
-        let arguments = first_use(command, &["--epsilon", "1", "--report", "r.html"]);
+        let arguments = confirmed(command, &["--epsilon", "1", "--report", "r.html"]);
         succeed(folder.path(), &arguments);
         let at = |name: &str| folder.path().join(name);
         let model = fs::read(at("out.model")).unwrap();
@@ -362,7 +363,7 @@ fn missing_outputs_are_written_again_without_cost() {
 #[test]
 fn model_that_cannot_be_made_again_is_missed() {
     let folder = folder(table(100), SCHEMA);
-    let arguments = first_use("local", &["--epsilon", "1", "--mechanism", "aim"]);
+    let arguments = confirmed("local", &["--epsilon", "1", "--mechanism", "aim"]);
     succeed(folder.path(), &arguments);
     fs::remove_file(folder.path().join("out.csv")).unwrap();
     succeed(folder.path(), &arguments);
@@ -378,7 +379,7 @@ fn model_that_cannot_be_made_again_is_missed() {
 /// Makes a run that has some, but not all of its releases: the disk is full at a later one. Returns its releases file.
 #[cfg(unix)]
 fn partial(folder: &Path, arguments: &[&str]) -> Value {
-    for kilobytes in 0.. {
+    for kilobytes in 0..MAX_KILOBYTES {
         with_file_limit(folder, kilobytes, arguments);
         if let Some(found) = check_interrupted(folder)
             && !found["releases"].as_array().unwrap().is_empty()
@@ -394,20 +395,20 @@ fn partial(folder: &Path, arguments: &[&str]) -> Value {
 #[test]
 fn run_continues_only_with_its_own_request_and_records() {
     let folder = folder(wide(100, 0), WIDE);
-    let arguments = first_use("local", &["--epsilon", "4"]);
+    let arguments = confirmed("local", &["--epsilon", "4"]);
     let before = partial(folder.path(), &arguments);
     let path = folder.path();
     for (other, says) in [
         (
-            first_use("local", &["--epsilon", "2"]),
+            confirmed("local", &["--epsilon", "2"]),
             "epsilon is 4.0 there, and 2.0 here",
         ),
         (
-            first_use("run", &["--epsilon", "4"]),
+            confirmed("run", &["--epsilon", "4"]),
             r#"command is "local" there, and "run" here"#,
         ),
         (
-            first_use("local", &["--epsilon", "4", "--holders", "2"]),
+            confirmed("local", &["--epsilon", "4", "--holders", "2"]),
             "holders is 1 there, and 2 here",
         ),
     ] {
@@ -433,7 +434,7 @@ fn run_continues_only_with_its_own_request_and_records() {
 #[test]
 fn changed_releases_are_refused() {
     let folder = folder(wide(100, 0), WIDE);
-    let arguments = first_use("local", &["--epsilon", "4"]);
+    let arguments = confirmed("local", &["--epsilon", "4"]);
     let path = folder.path().join("out.releases.json");
     partial(folder.path(), &arguments);
     let old = fs::read_to_string(&path).unwrap();
@@ -472,7 +473,7 @@ fn changed_releases_are_refused() {
 #[test]
 fn two_programs_do_not_continue_one_run() {
     let folder = folder(wide(100, 0), WIDE);
-    let arguments = first_use("local", &["--epsilon", "4"]);
+    let arguments = confirmed("local", &["--epsilon", "4"]);
     partial(folder.path(), &arguments);
     let file = fs::File::open(folder.path().join("out.releases.json")).unwrap();
     file.try_lock().unwrap();
@@ -498,7 +499,7 @@ fn file_without_releases_is_replaced() {
     let path = folder.path().join("out.releases.json");
     kill_when(
         folder.path(),
-        &first_use("run", &["--epsilon", "4"]),
+        &confirmed("run", &["--epsilon", "4"]),
         || path.exists(),
     );
     assert!(
@@ -507,7 +508,7 @@ fn file_without_releases_is_replaced() {
             .unwrap()
             .is_empty()
     );
-    succeed(folder.path(), &first_use("local", &["--epsilon", "2"]));
+    succeed(folder.path(), &confirmed("local", &["--epsilon", "2"]));
     check_finished(folder.path(), None);
 }
 
@@ -515,7 +516,7 @@ fn file_without_releases_is_replaced() {
 #[test]
 fn existing_outputs_are_replaced_only_with_force() {
     let folder = folder(table(100), SCHEMA);
-    succeed(folder.path(), &first_use("local", &["--epsilon", "1"]));
+    succeed(folder.path(), &confirmed("local", &["--epsilon", "1"]));
     for line in [
         "sample --model out.model --schema t.schema.json --out kept",
         "evaluate --real t.csv --synthetic out.csv --schema t.schema.json --out kept",
