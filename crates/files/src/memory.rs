@@ -14,6 +14,7 @@ mod index;
 mod parties;
 mod sketch;
 mod stored;
+mod total;
 mod watch;
 
 use std::{
