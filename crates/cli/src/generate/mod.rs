@@ -188,8 +188,8 @@ impl<'a> Request<'a> {
         fhaim_synth::forecast(&*mechanism, &self.job, schema, (epsilon, delta), records)
     }
 
-    /// Prints the forecast, reports earlier uses of the records, and asks for confirmation. Who continues a run has
-    /// confirmed it before.
+    /// Prints the forecast, reports earlier uses of the records, and asks for confirmation. A user who
+    /// continues a run has confirmed it before.
     fn look_up(
         &self,
         journal: &Journal,
