@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Failure;
-use crate::token::{FETCH_EVERY, Signer};
+use crate::token::{FETCH_EVERY, MAX_SKEW, Signer};
 
-/// Lifetime of a token, which is made for one try.
-const TOKEN_LIFETIME: Duration = Duration::from_secs(300);
+/// Lifetime of a token, which is made for one try. The peer's clock may be ahead by as much.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(MAX_SKEW);
 
 /// First and longest wait between tries.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));

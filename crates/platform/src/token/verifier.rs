@@ -23,12 +23,13 @@ pub(crate) const FETCH_EVERY: Duration = Duration::from_secs(2);
 const FETCH_WITHIN: Duration = Duration::from_secs(5);
 
 /// Seconds by which another machine's clock may differ. Unattended clocks are often minutes off, and a service must
-/// not stop for that. The price is that a stolen token is valid for ten more minutes, which is less than the lifetime
-/// of a user's token.
+/// not stop for that. Services make tokens for each other that live this long, and a token may seem to be issued this
+/// far in the future.
 pub(crate) const MAX_SKEW: u64 = 600;
 
-/// Seconds after which a service's own tokens may still be used, for a clock that is corrected while they live.
-const OWN_SKEW: u64 = 5;
+/// Seconds after its expiry for which a token is accepted, for the time that a request takes. A service's own clock may
+/// also be corrected by this much while its tokens live.
+const LEEWAY: u64 = 5;
 
 /// The source of an issuer's keys.
 enum Source {
@@ -189,14 +190,14 @@ impl Verifier {
     /// Rejects a token that is expired or not yet issued, by more than clocks may differ.
     fn check_times(&self, claims: &Claims, now: u64) -> Result<(), Failure> {
         let (issuer, here) = (claims.iss, self.audience);
-        let skew = if issuer == here { OWN_SKEW } else { MAX_SKEW };
-        let detail = if claims.iat > now.saturating_add(skew) {
+        let ahead = if issuer == here { LEEWAY } else { MAX_SKEW };
+        let detail = if claims.iat > now.saturating_add(ahead) {
             let ahead = claims.iat - now;
             format!(
                 "the token's time is {ahead} s ahead of the {here} service's clock: correct the clock \
                  of the {issuer} service's machine or of this one"
             )
-        } else if now > claims.exp.saturating_add(skew) {
+        } else if now > claims.exp.saturating_add(LEEWAY) {
             let (over, age) = (now - claims.exp, now.saturating_sub(claims.iat));
             format!(
                 "the token expired {over} s ago by the {here} service's clock, by which it is \

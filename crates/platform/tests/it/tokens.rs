@@ -234,24 +234,41 @@ async fn invalid_tokens_are_refused_while_another_issuer_is_away() {
     crypto.verifier.verify(&issuer.token()).await.unwrap();
 }
 
-/// Tokens of five minutes, made by a clock that differs.
+#[tokio::test]
+async fn tokens_are_refused_seconds_after_they_expire() {
+    let issuer = Issuer::new(Service::Computation, 1);
+    let script = Script::new(&[(200, issuer.keys())]);
+    let crypto = Crypto::trusting(&[(Service::Computation, &script.start().await)]).await;
+    let ended = async |ago: i64| {
+        let token = issuer.token_for("the key", -900, -ago);
+        crypto.verifier.verify(&token).await.err()
+    };
+    assert!(ended(-1).await.is_none() && ended(3).await.is_none());
+    for ago in [10, 60, 300, 599] {
+        let refused = ended(ago).await;
+        let refused = refused.unwrap_or_else(|| panic!("accepted {ago} s after it expired"));
+        assert_eq!(refused.kind(), ProblemKind::Unauthenticated);
+    }
+}
+
+/// Tokens as services make them for each other, by a clock that differs.
 #[tokio::test]
 async fn clock_differences_of_minutes_are_accepted_and_larger_ones_reported() {
     let issuer = Issuer::new(Service::Computation, 1);
     let script = Script::new(&[(200, issuer.keys())]);
     let crypto = Crypto::trusting(&[(Service::Computation, &script.start().await)]).await;
-    for off in [-880, -600, -360, -60, 0, 60, 360, 580] {
-        let token = issuer.token_for("the key", off, off + 300);
+    for off in [-580, -360, -60, 0, 60, 360, 580] {
+        let token = issuer.token_for("the key", off, off + 600);
         crypto.verifier.verify(&token).await.unwrap();
     }
     for (off, words) in [
         (-3600, "s ago by the crypto service's clock"),
-        (-920, "s ago by the crypto service's clock"),
+        (-640, "s ago by the crypto service's clock"),
         (640, "s ahead of the crypto service's clock"),
         (3600, "s ahead of the crypto service's clock"),
     ] {
         let problem = crypto
-            .refusal(&issuer.token_for("the key", off, off + 300))
+            .refusal(&issuer.token_for("the key", off, off + 600))
             .await;
         assert_eq!(problem.kind, ProblemKind::Unauthenticated, "{off}");
         let detail = problem.detail.unwrap();
