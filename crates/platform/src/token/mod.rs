@@ -7,10 +7,12 @@
 //! not a refusal.
 
 mod caller;
+mod eddsa;
 mod signer;
 mod verifier;
 
 pub use caller::{Caller, Peer, User};
+pub use eddsa::install as install_ed25519;
 pub use signer::Signer;
 pub use verifier::Verifier;
 pub(crate) use verifier::{FETCH_EVERY, MAX_SKEW};

@@ -14,6 +14,7 @@ use std::time::Duration;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
+use super::eddsa::{self, PKCS8};
 use crate::Failure;
 use crate::clock::{self, Millis};
 use crate::seal::Sealer;
@@ -32,11 +33,6 @@ const PUBLISHED_BEFORE: Millis = 10 * 60 * 1000;
 /// Owner without a user, whose lock makes replicas wait for each other when they start together. One of them makes
 /// the first key, and the others read it.
 const ROTATION: Uuid = Uuid::nil();
-
-/// Beginning of an Ed25519 private key in PKCS #8 (RFC 8410, section 7), before the seed.
-const PKCS8: [u8; 16] = [
-    0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
-];
 
 struct Signing {
     id: String,
@@ -70,6 +66,7 @@ impl Signer {
         store: Store,
         sealer: Arc<Sealer>,
     ) -> Result<Self, Failure> {
+        eddsa::install();
         let signer = Self {
             service,
             store,

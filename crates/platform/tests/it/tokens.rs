@@ -16,7 +16,7 @@ use fhaim_kit::config::{postgres, sqlite};
 use fhaim_platform::peer::{Body, PeerClient, PeerError, http_client};
 use fhaim_platform::seal::Sealer;
 use fhaim_platform::store::Store;
-use fhaim_platform::token::{Signer, Verifier};
+use fhaim_platform::token::{Signer, Verifier, install_ed25519};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, get_current_timestamp};
 use reqwest::Method;
 use serde_json::json;
@@ -36,6 +36,7 @@ struct Issuer {
 
 impl Issuer {
     fn new(service: Service, seed: u8) -> Self {
+        install_ed25519();
         Self {
             service,
             key: SigningKey::from_bytes(&[seed; 32]),
