@@ -155,6 +155,7 @@ impl Client {
     /// # Errors
     /// The errors of the service.
     pub async fn sign_up(&self, credentials: &Credentials) -> Result<Account, Error> {
+        self.endpoints.check_transport()?;
         let address = format!("{}/v1/accounts", self.endpoints.generation);
         let body = Body::json(credentials);
         self.read(Method::POST, &address, &body, HeaderMap::new())
@@ -186,6 +187,7 @@ impl Client {
     }
 
     pub(crate) async fn session(&self, path: &str, body: &Body) -> Result<Session, Error> {
+        self.endpoints.check_transport()?;
         let address = format!("{}/v1/sessions{path}", self.endpoints.generation);
         self.read(Method::POST, &address, body, HeaderMap::new())
             .await

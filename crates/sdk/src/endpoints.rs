@@ -1,7 +1,11 @@
 //! Addresses of the services.
 
 use fhaim_api::token::Service;
+use reqwest::Url;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+
+use crate::Error;
 
 /// Base addresses of the services.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +32,19 @@ impl Endpoints {
             computation: at("computation"),
             crypto: at("crypto"),
             witness: Some(at("witness")),
+        }
+    }
+
+    /// Checks that no password and no token is sent in plain text to another machine.
+    ///
+    /// # Errors
+    /// [`Error::PlainHttp`] for an `http` address that is not on this machine.
+    pub fn check_transport(&self) -> Result<(), Error> {
+        let three = [&self.generation, &self.computation, &self.crypto];
+        let mut all = three.into_iter().chain(&self.witness);
+        match all.find(|address| is_plain(address)) {
+            Some(address) => Err(Error::PlainHttp(address.clone())),
+            None => Ok(()),
         }
     }
 
@@ -61,9 +78,54 @@ impl Endpoints {
     }
 }
 
+/// Returns whether calls to an address cross a network in plain text.
+fn is_plain(address: &str) -> bool {
+    let Ok(address) = Url::parse(address) else {
+        return false; // no call can be sent to it
+    };
+    let host = address.host_str().unwrap_or_default();
+    let is_here = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    };
+    address.scheme() == "http" && !is_here
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plain_http_is_accepted_only_on_this_machine() {
+        for origin in [
+            "https://fhaim.example",
+            "http://127.0.0.1:8080",
+            "http://127.9.9.9",
+            "http://[::1]:8080",
+            "http://localhost:8080",
+            "http://fhaim.localhost",
+        ] {
+            Endpoints::behind(origin).check_transport().unwrap();
+        }
+        for origin in [
+            "http://fhaim.example",
+            "http://10.0.0.7:8080",
+            "http://localhost.example",
+            "HTTP://fhaim.example",
+            "http://[fe80::1]",
+        ] {
+            let refused = Endpoints::behind(origin).check_transport().unwrap_err();
+            let words = refused.to_string();
+            assert!(words.contains(origin) && words.contains("https"), "{words}");
+        }
+        // One of several services.
+        let keys = Endpoints {
+            crypto: "http://keys.example".to_owned(),
+            ..Endpoints::behind("https://fhaim.example")
+        };
+        let refused = keys.check_transport().unwrap_err();
+        assert!(matches!(refused, Error::PlainHttp(at) if at == keys.crypto));
+    }
 
     #[test]
     fn each_address_belongs_to_its_service() {

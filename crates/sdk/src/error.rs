@@ -23,6 +23,13 @@ pub enum Error {
         /// The system's reason.
         reason: String,
     },
+    /// A password and tokens would cross a network in plain text.
+    #[error(
+        "{0}: this address would get the password and the tokens in plain text: use an https address. For \
+         a service without https, make a tunnel to its machine (`ssh -L 8080:127.0.0.1:8080 MACHINE`) and use \
+         http://127.0.0.1:8080"
+    )]
+    PlainHttp(String),
     /// A service gave an unexpected answer.
     #[error("{address}: unexpected answer: {reason}")]
     Answer {
