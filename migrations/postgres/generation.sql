@@ -3,12 +3,14 @@
 -- ## Accounts
 
 -- User accounts. Addresses are in lower case; passwords are Argon2id hashes. An account whose operator has
--- closed it for a while has disabled <> 0.
+-- closed it for a while has disabled <> 0. epoch is the number of times that all of the account's tokens were
+-- ended; a token has the number of its time.
 CREATE TABLE accounts (
     id TEXT PRIMARY KEY,
     email TEXT NOT NULL UNIQUE,
     password TEXT NOT NULL,
     disabled BIGINT NOT NULL DEFAULT 0,
+    epoch BIGINT NOT NULL DEFAULT 0,
     created_at BIGINT NOT NULL
 );
 

@@ -87,6 +87,7 @@ fn account_messages_are_unchanged() {
         role: Role::User,
         sub: Some(DATASET),
         dataset: None,
+        epoch: Some(3),
         iat: 1_795_000_000,
         exp: 1_795_000_600,
         jti: JOB,

@@ -72,6 +72,10 @@ pub struct Claims {
     /// The dataset, for vouchers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dataset: Option<Uuid>,
+    /// For users, the number of times that all tokens of the account had been ended. The generation
+    /// service accepts only tokens with the account's present number.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub epoch: Option<u64>,
     /// Issued at, seconds since 1970.
     pub iat: u64,
     /// Expires at, seconds since 1970.

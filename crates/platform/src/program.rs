@@ -18,6 +18,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
+use uuid::Uuid;
 
 /// A service that can be run as a program. The type is the state that its handlers and workers share, and is cheap to
 /// clone.
@@ -53,6 +54,19 @@ pub trait Program: Clone + Send + Sync + 'static {
 
     /// Runs the service's work, and rotates the token signing key when it is due, until `shutdown`.
     fn work(self, shutdown: Shutdown) -> impl Future<Output = ()> + Send + 'static;
+
+    /// Checks that the account of a valid token still accepts it: see `Claims::epoch`. Only the
+    /// generation service knows accounts, so the others accept every valid token.
+    ///
+    /// # Errors
+    /// The account does not accept the token.
+    fn check_account(
+        &self,
+        _account: Uuid,
+        _epoch: Option<u64>,
+    ) -> impl Future<Output = Result<(), Failure>> + Send {
+        std::future::ready(Ok(()))
+    }
 
     /// Returns the routes with all layers around them.
     fn router(self) -> Router {

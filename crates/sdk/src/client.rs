@@ -1,7 +1,7 @@
 //! HTTP: addresses, the session, and calls with retries.
 
 use fhaim_api::account::{Account, Credentials, KeyExchange, Refresh, Secret, Session};
-use fhaim_api::problem::Problem;
+use fhaim_api::problem::{Problem, ProblemKind};
 use fhaim_api::token::Service;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode};
@@ -293,8 +293,22 @@ impl Client {
         address: &str,
         body: Body,
     ) -> Result<T, Error> {
-        self.read(method, address, &body, self.authorized(address).await?)
+        self.json_with(method, address, body, &HeaderMap::new())
             .await
+    }
+
+    /// Makes a call with more headers as the signed-in user and reads its answer as JSON.
+    pub(crate) async fn json_with<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        address: &str,
+        body: Body,
+        more: &HeaderMap,
+    ) -> Result<T, Error> {
+        self.signed(address, more, |headers| {
+            self.read(method.clone(), address, &body, headers)
+        })
+        .await
     }
 
     /// Makes a call as the signed-in user.
@@ -304,25 +318,60 @@ impl Client {
         address: &str,
         body: Body,
     ) -> Result<Response, Error> {
-        let headers = self.authorized(address).await?;
-        self.send(method, address, &body, headers).await
+        self.call_with(method, address, body, &HeaderMap::new())
+            .await
     }
 
-    /// Returns the headers of a call as the signed-in user.
-    pub(crate) async fn authorized(&self, address: &str) -> Result<HeaderMap, Error> {
-        let token = self.token(self.endpoints.at(address)).await?;
-        let value = format!("Bearer {}", token.0).parse();
-        let mut value: HeaderValue = value.map_err(|_| Error::Answer {
-            address: address.to_owned(),
-            reason: "the access token is not a valid header value".to_owned(),
-        })?;
-        value.set_sensitive(true);
-        Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
+    /// Makes a call with more headers as the signed-in user.
+    pub(crate) async fn call_with(
+        &self,
+        method: Method,
+        address: &str,
+        body: Body,
+        more: &HeaderMap,
+    ) -> Result<Response, Error> {
+        self.signed(address, more, |headers| {
+            self.send(method.clone(), address, &body, headers)
+        })
+        .await
+    }
+
+    /// Makes a call with the token of its service. If the service refuses a token that has not expired, such as after
+    /// the operator ended the account's tokens, the call is made once more with a new token: nothing was done.
+    async fn signed<T, F>(
+        &self,
+        address: &str,
+        more: &HeaderMap,
+        call: impl Fn(HeaderMap) -> F,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let service = self.endpoints.at(address);
+        let token = self.token(service).await?;
+        let headers = authorized(address, &token, more)?;
+        match call(headers).await {
+            Err(error) if error.kind() == Some(ProblemKind::Unauthenticated) => {
+                self.discard(service, &token).await;
+                let token = self.token(service).await?;
+                call(authorized(address, &token, more)?).await
+            }
+            answered => answered,
+        }
+    }
+
+    /// Discards the session if it still has this token.
+    async fn discard(&self, service: Service, token: &Secret) {
+        let mut current = self.current.lock().await;
+        let has = |(session, _): &(Session, Instant)| session.token(service) == Some(token);
+        if current.access.as_ref().is_some_and(has) {
+            current.access = None;
+        }
     }
 
     /// Sends a call until it is answered. Calls can be repeated: the caller chose the identifier of
     /// everything that a call creates or spends.
-    pub(crate) async fn send(
+    async fn send(
         &self,
         method: Method,
         address: &str,
@@ -333,7 +382,7 @@ impl Client {
     }
 
     /// Sends a call until its complete answer has arrived, and reads it as JSON.
-    pub(crate) async fn read<T: DeserializeOwned>(
+    async fn read<T: DeserializeOwned>(
         &self,
         method: Method,
         address: &str,
@@ -389,6 +438,19 @@ impl Client {
             }),
         }
     }
+}
+
+/// Returns headers with a token.
+fn authorized(address: &str, token: &Secret, more: &HeaderMap) -> Result<HeaderMap, Error> {
+    let value = format!("Bearer {}", token.0).parse();
+    let mut value: HeaderValue = value.map_err(|_| Error::Answer {
+        address: address.to_owned(),
+        reason: "the access token is not a valid header value".to_owned(),
+    })?;
+    value.set_sensitive(true);
+    let mut headers = more.clone();
+    headers.insert(AUTHORIZATION, value);
+    Ok(headers)
 }
 
 /// A failed attempt of a call.

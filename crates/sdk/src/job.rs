@@ -7,7 +7,7 @@ use fhaim_api::job::{
 use fhaim_api::keys::Receipt;
 use fhaim_api::problem::ProblemKind;
 use futures_util::{Stream, StreamExt};
-use reqwest::header::{ACCEPT, HeaderValue};
+use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use reqwest::{Method, Response};
 use std::pin::Pin;
 use std::time::Duration;
@@ -181,11 +181,11 @@ impl Client {
     /// The errors of the service.
     pub async fn events(&self, id: Uuid, after: u64) -> Result<Events, Error> {
         let address = self.jobs_address(&format!("{id}/events"));
-        let mut headers = self.authorized(&address).await?;
+        let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert("last-event-id", HeaderValue::from(after));
         let response = self
-            .send(Method::GET, &address, &Body::Empty, headers)
+            .call_with(Method::GET, &address, Body::Empty, &headers)
             .await?;
         Ok(Events {
             address,

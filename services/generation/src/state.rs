@@ -1,6 +1,6 @@
 //! Everything the service's handlers and workers share.
 
-use fhaim_api::account::{Account, Credentials};
+use fhaim_api::account::{Account, ApiKey, Credentials};
 use fhaim_api::token::Service;
 use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
@@ -115,6 +115,10 @@ impl Program for State {
         routes::documented()
     }
 
+    async fn check_account(&self, account: Uuid, epoch: Option<u64>) -> Result<(), Failure> {
+        accounts::check_token(self, account, epoch).await
+    }
+
     async fn work(self, shutdown: Shutdown) {
         worker::work(self, shutdown).await;
     }
@@ -133,7 +137,15 @@ impl State {
     /// identifier.
     ///
     /// # Errors
-    /// No account with this address; an invalid password.
+    /// Lists the API keys of the account with an address, the newest first.
+    ///
+    /// # Errors
+    /// No account with this address.
+    pub async fn api_keys(&self, email: &str) -> Result<Vec<ApiKey>, Failure> {
+        accounts::keys_of(self, email).await
+    }
+
+    /// No account with this address; an invalid password; no API key with this identifier.
     pub async fn change_account(&self, email: &str, change: Change) -> Result<Uuid, Failure> {
         accounts::change(self, email, change).await
     }

@@ -183,15 +183,28 @@ async function problem(response: Response): Promise<Problem> {
   return { type: "", kind, title, status: response.status };
 }
 
-/** Makes a call with the session's token. */
+/**
+ * Makes a call with the session's token. If the service refuses a token that has not expired, such as after the operator
+ * revoked an API key, the call is made once more with a new token: nothing was done.
+ */
 export async function call(
   service: Service,
   method: string,
   path: string,
   options: Options = {},
 ): Promise<Response> {
-  const headers = { ...options.headers, authorization: `Bearer ${await token(service)}` };
-  return send(service, method, path, { ...options, headers });
+  const attempt = async () => {
+    const headers = { ...options.headers, authorization: `Bearer ${await token(service)}` };
+    return send(service, method, path, { ...options, headers });
+  };
+  const used = (await session()).access_token;
+  try {
+    return await attempt();
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.status !== 401) throw error;
+    if (access?.session.access_token === used) access = undefined;
+    return attempt();
+  }
 }
 
 /** Makes a call and reads its answer as JSON. */

@@ -495,7 +495,8 @@ Examples:
   fhaim account logout
   fhaim account logout --everywhere
 
-API keys stay valid. Access tokens that were already issued stay valid for up to 15 minutes.";
+API keys stay valid. The generation service refuses access tokens that were already issued; the other
+services accept theirs for up to 15 minutes.";
 
 /// Flags of `account logout`.
 #[derive(Debug, Args)]

@@ -39,7 +39,10 @@ impl<S: Program> FromRequestParts<S> for Caller {
         let token = header.strip_prefix("Bearer ").ok_or_else(refused)?;
         let claims = state.base().verifier.verify(token).await?;
         match (claims.role, claims.sub) {
-            (Role::User, Some(account)) => Ok(Caller::User(account)),
+            (Role::User, Some(account)) => {
+                state.check_account(account, claims.epoch).await?;
+                Ok(Caller::User(account))
+            }
             (Role::Service, None) => Ok(Caller::Service(claims.iss)),
             _ => Err(refused()),
         }

@@ -147,7 +147,7 @@ impl Signer {
         }
     }
 
-    /// Signs a user's token for one service.
+    /// Signs a user's token for one service. `epoch` is the account's number of [`Claims::epoch`].
     ///
     /// # Errors
     /// [`Failure::internal`] if there is no key.
@@ -155,9 +155,14 @@ impl Signer {
         &self,
         audience: Service,
         account: Uuid,
+        epoch: u64,
         lifetime: Duration,
     ) -> Result<String, Failure> {
-        self.sign(vec![audience], Role::User, Some(account), None, lifetime)
+        self.sign(&Claims {
+            sub: Some(account),
+            epoch: Some(epoch),
+            ..self.claims(audience, Role::User, lifetime)
+        })
     }
 
     /// Signs this service's token for another service.
@@ -165,7 +170,7 @@ impl Signer {
     /// # Errors
     /// [`Failure::internal`] if there is no key.
     pub fn service_token(&self, audience: Service, lifetime: Duration) -> Result<String, Failure> {
-        self.sign(vec![audience], Role::Service, None, None, lifetime)
+        self.sign(&self.claims(audience, Role::Service, lifetime))
     }
 
     /// Signs a statement for the crypto service that a dataset exists and belongs to an account.
@@ -178,41 +183,36 @@ impl Signer {
         dataset: Uuid,
         lifetime: Duration,
     ) -> Result<String, Failure> {
-        let audience = vec![Service::Crypto];
-        self.sign(
-            audience,
-            Role::Voucher,
-            Some(account),
-            Some(dataset),
-            lifetime,
-        )
+        self.sign(&Claims {
+            sub: Some(account),
+            dataset: Some(dataset),
+            ..self.claims(Service::Crypto, Role::Voucher, lifetime)
+        })
     }
 
-    fn sign(
-        &self,
-        aud: Vec<Service>,
-        role: Role,
-        sub: Option<Uuid>,
-        dataset: Option<Uuid>,
-        lifetime: Duration,
-    ) -> Result<String, Failure> {
+    /// Returns claims from now on, about no account.
+    fn claims(&self, audience: Service, role: Role, lifetime: Duration) -> Claims {
         let iat = jsonwebtoken::get_current_timestamp();
-        let claims = Claims {
+        Claims {
             iss: self.service,
-            aud,
+            aud: vec![audience],
             role,
-            sub,
-            dataset,
+            sub: None,
+            dataset: None,
+            epoch: None,
             iat,
             exp: iat.saturating_add(lifetime.as_secs()),
             jti: Uuid::new_v4(),
-        };
+        }
+    }
+
+    fn sign(&self, claims: &Claims) -> Result<String, Failure> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         let key = signs_at(&keys, clock::now());
         let key = key.ok_or_else(|| Failure::internal("there is no signing key"))?;
         let mut head = Header::new(Algorithm::EdDSA);
         head.kid = Some(key.id.clone());
-        jsonwebtoken::encode(&head, &claims, &key.key).map_err(Failure::internal)
+        jsonwebtoken::encode(&head, claims, &key.key).map_err(Failure::internal)
     }
 }
 

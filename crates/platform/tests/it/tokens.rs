@@ -59,6 +59,7 @@ impl Issuer {
             role: Role::Service,
             sub: None,
             dataset: None,
+            epoch: None,
             iat: at(from),
             exp: at(until),
             jti: Uuid::new_v4(),

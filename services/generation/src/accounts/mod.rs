@@ -9,9 +9,9 @@ pub mod tokens;
 pub use keys::{delete_key, list_keys, make_key};
 pub use limits::{Client, SignInLimits};
 pub use passwords::Passwords;
-pub use sessions::{end, end_all, exchange, refresh, sign_in};
+pub use sessions::{check_token, end, end_all, exchange, refresh, sign_in};
 
-use fhaim_api::account::{Account, Credentials, NewPassword, Secret, Session};
+use fhaim_api::account::{Account, ApiKey, Credentials, NewPassword, Secret, Session};
 use fhaim_api::token::Service;
 use fhaim_platform::Failure;
 use fhaim_platform::security::{self, Event};
@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::State;
 use crate::problem::Refusal;
-use crate::store::{accounts as store, api_keys, limits as counts, sessions as tokens_of};
+use crate::store::{accounts as store, api_keys, limits as counts};
 
 /// Maximum length of an email address (RFC 5321, section 4.5.3.1.3, without the angle brackets).
 const MAX_EMAIL: usize = 254;
@@ -93,7 +93,7 @@ async fn set_password(state: &State, account: Uuid, password: Secret) -> Result<
     let mut tx = state.base.store.begin().await?;
     // Locks the account's row, as does code that begins or renews a session.
     store::set_password(&mut tx, account, &hash).await?;
-    tokens_of::end_all(&mut tx, account).await?;
+    sessions::end_all_in(&mut tx, account).await?;
     tx.commit().await?;
     Ok(hash)
 }
@@ -128,38 +128,65 @@ pub async fn close(
 /// An operator's change to an account.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// Sets a password and ends all sessions.
+    /// Sets a password and ends all sessions. API keys stay valid.
     Password(Secret),
-    /// Rejects sign-ins and API keys, and ends all sessions.
+    /// Rejects sign-ins, ends all sessions and revokes all API keys.
     Disable,
-    /// Reverses `Disable`.
+    /// Permits sign-ins again.
     Enable,
+    /// Revokes the API key with an identifier, or all API keys, and ends all access tokens.
+    Revoke(Option<Uuid>),
 }
 
 /// Applies an operator's change to the account with an address and returns the account's identifier.
 ///
 /// # Errors
-/// No account with this address; an invalid password.
+/// No account with this address; an invalid password; no API key with this identifier.
 pub async fn change(state: &State, email: &str, change: Change) -> Result<Uuid, Failure> {
-    let email = normal_email(email).ok_or(Refusal::Email)?;
-    let found = store::of_email(&state.base.store, &email).await?;
-    let account = found.ok_or_else(Failure::not_found)?.id;
-    let disabled = match change {
+    let account = account_of(state, email).await?;
+    let mut tx = match change {
         Change::Password(password) => {
             check_password(&password)?;
             set_password(state, account, password).await?;
             return Ok(account);
         }
-        Change::Disable => true,
-        Change::Enable => false,
+        _ => state.base.store.begin().await?,
     };
-    let mut tx = state.base.store.begin().await?;
-    store::set_disabled(&mut tx, account, disabled).await?;
-    if disabled {
-        tokens_of::end_all(&mut tx, account).await?;
+    // Locks the account's row before its sessions, as code that begins or renews a session does.
+    store::lock(&state.base.store, &mut tx, account).await?;
+    match change {
+        Change::Password(_) => {}
+        Change::Enable => store::set_disabled(&mut tx, account, false).await?,
+        Change::Disable => {
+            store::set_disabled(&mut tx, account, true).await?;
+            sessions::end_all_in(&mut tx, account).await?;
+            api_keys::revoke(&mut tx, account, None).await?;
+        }
+        Change::Revoke(one) => {
+            let revoked = api_keys::revoke(&mut tx, account, one).await?;
+            if one.is_some() && revoked == 0 {
+                return Err(Failure::not_found());
+            }
+            store::end_tokens(&mut tx, account).await?;
+        }
     }
     tx.commit().await?;
     Ok(account)
+}
+
+/// Lists the API keys of the account with an address.
+///
+/// # Errors
+/// No account with this address.
+pub async fn keys_of(state: &State, email: &str) -> Result<Vec<ApiKey>, Failure> {
+    let account = account_of(state, email).await?;
+    Ok(api_keys::all(&state.base.store, account).await?)
+}
+
+async fn account_of(state: &State, email: &str) -> Result<Uuid, Failure> {
+    let email = normal_email(email).ok_or(Refusal::Email)?;
+    let found = store::of_email(&state.base.store, &email).await?;
+    Ok(found.ok_or_else(Failure::not_found)?.id)
 }
 
 /// Returns an account.

@@ -71,9 +71,8 @@ pub async fn refresh(state: &State, token: &Secret) -> Result<Session, Failure> 
     let entry = accounts::lock(&state.base.store, &mut tx, account).await?;
     let found = store::lock(&state.base.store, &mut tx, &digest).await?;
     let found = found.ok_or_else(|| refused(Some(account)))?;
-    if entry.is_none_or(|entry| entry.disabled) {
-        return Err(refused(Some(account)).into());
-    }
+    let entry = entry.filter(|entry| !entry.disabled);
+    let entry = entry.ok_or_else(|| refused(Some(account)))?;
     let exchanged = match found.used {
         Use::Good => store::mark_used(&mut tx, &digest).await?,
         // The response may have been lost: the successor that it carried becomes void.
@@ -89,7 +88,7 @@ pub async fn refresh(state: &State, token: &Secret) -> Result<Session, Failure> 
     }
     let next = add_token(&mut tx, &family, account, Some(&digest)).await?;
     tx.commit().await?;
-    session(state, account, Some(next))
+    session(state, &entry, Some(next))
 }
 
 /// Exchanges an API key for a session.
@@ -98,7 +97,10 @@ pub async fn refresh(state: &State, token: &Secret) -> Result<Session, Failure> 
 /// An unknown key, or a key of a disabled account.
 pub async fn exchange(state: &State, key: &Secret) -> Result<Session, Failure> {
     let account = api_keys::used(&state.base.store, &tokens::digest(key)).await?;
-    session(state, account.ok_or_else(|| refused(None))?, None)
+    let account = account.ok_or_else(|| refused(None))?;
+    let entry = accounts::of_id(&state.base.store, account).await?;
+    let entry = entry.filter(|entry| !entry.disabled);
+    session(state, &entry.ok_or_else(|| refused(Some(account)))?, None)
 }
 
 /// Logs a rejected refresh token or key in the security log and returns the refusal.
@@ -121,16 +123,40 @@ pub async fn end(state: &State, token: &Secret) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ends all sessions of an account. API keys stay valid, and access tokens that are already issued
-/// stay valid for up to 15 minutes.
+/// Ends all sessions of an account. API keys stay valid. Access tokens end at this service, and stay
+/// valid at the others for up to 15 minutes.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn end_all(state: &State, account: Uuid) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
     accounts::lock(&state.base.store, &mut tx, account).await?;
-    store::end_all(&mut tx, account).await?;
+    end_all_in(&mut tx, account).await?;
     Ok(tx.commit().await?)
+}
+
+/// Ends all refresh tokens of an account, and its access tokens at this service.
+///
+/// # Errors
+/// A failure of the store.
+pub(super) async fn end_all_in(tx: &mut Tx, account: Uuid) -> Result<(), Failure> {
+    store::end_all(tx, account).await?;
+    Ok(accounts::end_tokens(tx, account).await?)
+}
+
+/// Checks that an access token with this number may still be used: its account exists and is not disabled, and its
+/// tokens were not ended since.
+///
+/// # Errors
+/// [`Refusal::Token`].
+pub async fn check_token(state: &State, account: Uuid, epoch: Option<u64>) -> Result<(), Failure> {
+    let present = accounts::epoch(&state.base.store, account).await?;
+    if present.is_some() && present == epoch {
+        return Ok(());
+    }
+    let reason = "its account has ended it";
+    security::log(Service::Generation, Event::TokenRefused { reason });
+    Err(Refusal::Token.into())
 }
 
 /// Begins a session of the account `shown`, whose password has been verified. Checks that the
@@ -142,15 +168,15 @@ pub(super) async fn begin(state: &State, shown: &Entry) -> Result<Session, Failu
     let account = shown.id;
     let mut tx = state.base.store.begin().await?;
     let now = accounts::lock(&state.base.store, &mut tx, account).await?;
-    match now {
+    let now = match now {
         Some(now) if now.hash == shown.hash && now.disabled => return Err(Refusal::Disabled.into()),
-        Some(now) if now.hash == shown.hash => {}
+        Some(now) if now.hash == shown.hash => now,
         _ => return Err(Refusal::Credentials.into()),
-    }
+    };
     let family = Uuid::new_v4().to_string();
     let token = add_token(&mut tx, &family, account, None).await?;
     tx.commit().await?;
-    session(state, account, Some(token))
+    session(state, &now, Some(token))
 }
 
 /// Adds a fresh token to a family. `parent` is the digest of the token that it replaces.
@@ -166,9 +192,10 @@ async fn add_token(
     Ok(token)
 }
 
-fn session(state: &State, account: Uuid, refresh: Option<Secret>) -> Result<Session, Failure> {
+fn session(state: &State, account: &Entry, refresh: Option<Secret>) -> Result<Session, Failure> {
+    let signer = &state.base.signer;
     let token = |service| {
-        let token = (state.base.signer).user_token(service, account, ACCESS_LIFETIME);
+        let token = signer.user_token(service, account.id, account.epoch, ACCESS_LIFETIME);
         token.map(Secret)
     };
     Ok(Session {

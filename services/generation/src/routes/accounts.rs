@@ -158,7 +158,7 @@ async fn change_password(
 
 /// Ends all sessions of the account.
 ///
-/// API keys stay valid, and access tokens that are already issued stay valid for up to 15 minutes.
+/// API keys stay valid. Access tokens end at this service, and stay valid at the others for up to 15 minutes.
 #[utoipa::path(delete, path = "/v1/account/sessions", tag = "accounts", security(("bearer" = [])),
     responses((status = 204, description = "All sessions have ended"),
         Unauthenticated, Forbidden, Internal, Unavailable))]

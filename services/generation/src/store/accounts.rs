@@ -66,6 +66,8 @@ pub struct Entry {
     pub hash: String,
     /// Whether the operator has disabled the account.
     pub disabled: bool,
+    /// The number that the account's tokens must have.
+    pub epoch: u64,
 }
 
 impl Entry {
@@ -75,8 +77,33 @@ impl Entry {
             email: row.try_get("email")?,
             hash: row.try_get("password")?,
             disabled: row.try_get::<i64, _>("disabled")? != 0,
+            epoch: rows::number(row, "epoch")?,
         })
     }
+}
+
+/// Returns the number that the tokens of an account must have, or `None` if the account does not exist or is disabled.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn epoch(store: &Store, id: Uuid) -> Result<Option<u64>, StoreError> {
+    let row = sqlx::query("SELECT epoch FROM accounts WHERE id = $1 AND disabled = 0")
+        .bind(id.to_string())
+        .fetch_optional(store.pool())
+        .await?;
+    row.map(|row| rows::number(&row, "epoch")).transpose()
+}
+
+/// Ends all access tokens of an account at this service.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn end_tokens(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
+    sqlx::query("UPDATE accounts SET epoch = epoch + 1 WHERE id = $1")
+        .bind(id.to_string())
+        .execute(&mut **tx)
+        .await?;
+    Ok(())
 }
 
 /// Returns the sign-in data of the account with an address.
@@ -102,7 +129,7 @@ pub async fn of_id(store: &Store, id: Uuid) -> Result<Option<Entry>, StoreError>
 /// # Errors
 /// A failure of the store.
 pub async fn lock(store: &Store, tx: &mut Tx, id: Uuid) -> Result<Option<Entry>, StoreError> {
-    let select = "SELECT id, email, password, disabled FROM accounts WHERE id = $1";
+    let select = "SELECT id, email, password, disabled, epoch FROM accounts WHERE id = $1";
     let row = sqlx::query(store.locking(select))
         .bind(id.to_string())
         .fetch_optional(&mut **tx)
@@ -112,7 +139,8 @@ pub async fn lock(store: &Store, tx: &mut Tx, id: Uuid) -> Result<Option<Entry>,
 
 async fn entry(store: &Store, by: &str, value: &str) -> Result<Option<Entry>, StoreError> {
     // Safe: `by` is a constant of this crate.
-    let select = format!("SELECT id, email, password, disabled FROM accounts WHERE {by} = $1");
+    let select =
+        format!("SELECT id, email, password, disabled, epoch FROM accounts WHERE {by} = $1");
     let row = sqlx::query(AssertSqlSafe(select))
         .bind(value)
         .fetch_optional(store.pool())

@@ -9,12 +9,12 @@ use uuid::Uuid;
 
 use crate::paging::Cut;
 
-/// Locks an account's row. Returns whether the account exists.
+/// Locks an account's row. Returns whether the account exists and is not disabled.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn lock_account(store: &Store, tx: &mut Tx, account: Uuid) -> Result<bool, StoreError> {
-    let row = sqlx::query(store.locking("SELECT id FROM accounts WHERE id = $1"))
+    let row = sqlx::query(store.locking("SELECT id FROM accounts WHERE id = $1 AND disabled = 0"))
         .bind(account.to_string())
         .fetch_optional(&mut **tx)
         .await?;
@@ -108,16 +108,17 @@ pub async fn list(store: &Store, account: Uuid, cut: &Cut) -> Result<Vec<ApiKey>
     .bind(cut.rows())
     .fetch_all(store.pool())
     .await?;
-    let key = |row: &Row| {
-        let last_used: Millis = row.try_get("last_used_at")?;
-        Ok(ApiKey {
-            id: rows::parsed(row, "id")?,
-            name: row.try_get("name")?,
-            created_at: clock::date(row.try_get("created_at")?),
-            last_used_at: (last_used != 0).then(|| clock::date(last_used)),
-        })
-    };
     found.iter().map(key).collect()
+}
+
+fn key(row: &Row) -> Result<ApiKey, StoreError> {
+    let last_used: Millis = row.try_get("last_used_at")?;
+    Ok(ApiKey {
+        id: rows::parsed(row, "id")?,
+        name: row.try_get("name")?,
+        created_at: clock::date(row.try_get("created_at")?),
+        last_used_at: (last_used != 0).then(|| clock::date(last_used)),
+    })
 }
 
 /// Deletes a key. Returns whether it existed.
@@ -131,6 +132,34 @@ pub async fn delete(store: &Store, account: Uuid, id: Uuid) -> Result<bool, Stor
         .execute(store.pool())
         .await?;
     Ok(deleted.rows_affected() > 0)
+}
+
+/// Lists all keys of an account, the newest first.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn all(store: &Store, account: Uuid) -> Result<Vec<ApiKey>, StoreError> {
+    let all = "SELECT id, name, created_at, last_used_at FROM api_keys WHERE account = $1 \
+         ORDER BY created_at DESC, id DESC";
+    let found = sqlx::query(all)
+        .bind(account.to_string())
+        .fetch_all(store.pool())
+        .await?;
+    found.iter().map(key).collect()
+}
+
+/// Deletes all keys of an account, or the one with an identifier. Returns their number.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn revoke(tx: &mut Tx, account: Uuid, one: Option<Uuid>) -> Result<u64, StoreError> {
+    let deleted = match one {
+        Some(id) => sqlx::query("DELETE FROM api_keys WHERE account = $1 AND id = $2")
+            .bind(account.to_string())
+            .bind(id.to_string()),
+        None => sqlx::query("DELETE FROM api_keys WHERE account = $1").bind(account.to_string()),
+    };
+    Ok(deleted.execute(&mut **tx).await?.rows_affected())
 }
 
 /// Records the use of a key and returns its account, unless the key is unknown or the account is

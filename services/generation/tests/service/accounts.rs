@@ -9,6 +9,7 @@ use fhaim_platform::program::Program;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use std::time::Duration;
+use uuid::Uuid;
 
 over_both!(
     sign_up_and_sign_in_check_credentials,
@@ -19,6 +20,9 @@ over_both!(
     lost_refresh_can_be_repeated_until_its_successor_is_used,
     sign_in_attempts_are_limited_by_account_and_address,
     changed_password_ends_other_sessions,
+    access_tokens_from_before_a_password_change_are_refused,
+    nothing_made_with_an_old_token_works_after_an_account_is_disabled,
+    operator_lists_and_revokes_api_keys,
     signing_out_everywhere_ends_all_sessions,
     account_without_datasets_can_be_closed,
     operator_disables_enables_and_resets_an_account,
@@ -311,6 +315,118 @@ async fn changed_password_ends_other_sessions(kind: Kind) {
     read::<Session>(signed_in, StatusCode::CREATED).await;
 }
 
+/// Checks that a session's access token is refused, and that it makes no API key.
+async fn refused_token(service: &Service, session: &Session) {
+    let token = Some(session.access_token.0.as_str());
+    let account = service.send_as(token, Method::GET, "/v1/account", None);
+    problem(account.await, 401).await;
+    let (path, body) = (fresh("/v1/api-keys"), json!({ "name": "one" }));
+    let made = service.send_as(token, Method::PUT, &path, Some(body));
+    problem(made.await, 401).await;
+}
+
+async fn access_tokens_from_before_a_password_change_are_refused(kind: Kind) {
+    let service = Service::start(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let key = ana.new_key("one").await;
+    let new = "another battery staple";
+    let body = json!({ "password": PASSWORD, "new_password": new });
+    let changed = ana.put("/v1/account/password", body).await;
+    let session: Session = read(changed, StatusCode::CREATED).await;
+    refused_token(&service, &ana.session).await;
+    // The new session works, and so do the programs that have an API key.
+    let token = Some(session.access_token.0.as_str());
+    let account = service.send_as(token, Method::GET, "/v1/account", None);
+    read::<Account>(account.await, StatusCode::OK).await;
+    let body = json!({ "api_key": key.text });
+    let exchanged: Session = read(
+        post(&service, "/v1/sessions/api-key", body).await,
+        StatusCode::CREATED,
+    )
+    .await;
+    // The operator's change ends the tokens of both.
+    let reset = Change::Password(Secret("a third battery staple".to_owned()));
+    service
+        .state
+        .change_account("ana@x.example", reset)
+        .await
+        .unwrap();
+    for session in [&session, &exchanged] {
+        refused_token(&service, session).await;
+    }
+}
+
+/// A thief with an access token makes an API key before the operator disables the account.
+async fn nothing_made_with_an_old_token_works_after_an_account_is_disabled(kind: Kind) {
+    let service = Service::start(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let stolen = ana.new_key("a thief's").await;
+    let exchange = || {
+        let body = json!({ "api_key": stolen.text });
+        post(&service, "/v1/sessions/api-key", body)
+    };
+    let session: Session = read(exchange().await, StatusCode::CREATED).await;
+    let change = |change| service.state.change_account("ana@x.example", change);
+    change(Change::Disable).await.unwrap();
+    for enabled in [false, true] {
+        if enabled {
+            change(Change::Enable).await.unwrap();
+        }
+        refused_token(&service, &ana.session).await;
+        refused_token(&service, &session).await;
+        problem(exchange().await, 401).await;
+        problem(refresh(&service, &ana.session).await, 401).await;
+    }
+    let again = service.sign_in("ana@x.example", PASSWORD).await;
+    read::<Session>(again, StatusCode::CREATED).await;
+}
+
+async fn operator_lists_and_revokes_api_keys(kind: Kind) {
+    let service = Service::start(kind).await;
+    let (ana, eve) = (
+        service.user("ana@x.example").await,
+        service.user("eve@x.example").await,
+    );
+    let (one, two) = (ana.new_key("one").await, ana.new_key("two").await);
+    let own = eve.new_key("another account's").await;
+    let exchange = |key: &ApiKeyMade| {
+        let body = json!({ "api_key": key.text });
+        post(&service, "/v1/sessions/api-key", body)
+    };
+    let session: Session = read(exchange(&one).await, StatusCode::CREATED).await;
+    let keys = service.state.api_keys("Ana@x.example").await.unwrap();
+    let listed: Vec<_> = keys.iter().map(|key| (key.id, &*key.name)).collect();
+    assert_eq!(listed, [(two.key.id, "two"), (one.key.id, "one")]);
+    assert!(keys[0].last_used_at.is_none() && keys[1].last_used_at.is_some());
+    let revoke = |key| {
+        service
+            .state
+            .change_account("ana@x.example", Change::Revoke(key))
+    };
+    for missing in [Uuid::nil(), own.key.id] {
+        let refused = revoke(Some(missing)).await.unwrap_err();
+        assert_eq!(refused.kind(), ProblemKind::NotFound);
+    }
+    revoke(Some(one.key.id)).await.unwrap();
+    problem(exchange(&one).await, 401).await;
+    refused_token(&service, &session).await;
+    // Sessions of people continue with a new access token, and other keys stay valid.
+    let renewed = refresh(&service, &ana.session).await;
+    read::<Session>(renewed, StatusCode::CREATED).await;
+    read::<Session>(exchange(&two).await, StatusCode::CREATED).await;
+    revoke(None).await.unwrap();
+    assert!(
+        service
+            .state
+            .api_keys("ana@x.example")
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    problem(exchange(&two).await, 401).await;
+    read::<Session>(exchange(&own).await, StatusCode::CREATED).await;
+}
+
 async fn signing_out_everywhere_ends_all_sessions(kind: Kind) {
     let service = Service::start(kind).await;
     let (ana, eve) = (
@@ -323,6 +439,7 @@ async fn signing_out_everywhere_ends_all_sessions(kind: Kind) {
     assert_eq!(ended.status(), StatusCode::NO_CONTENT);
     for session in [&ana.session, &elsewhere] {
         problem(refresh(&service, session).await, 401).await;
+        refused_token(&service, session).await;
     }
     read::<Session>(refresh(&service, &eve.session).await, StatusCode::CREATED).await;
 }
@@ -346,9 +463,8 @@ async fn account_without_datasets_can_be_closed(kind: Kind) {
     problem(refresh(&service, &ana.session).await, 401).await;
     let body = json!({ "api_key": key.text });
     problem(post(&service, "/v1/sessions/api-key", body).await, 401).await;
-    // An unexpired access token of the closed account cannot create anything.
-    let path = fresh("/v1/api-keys");
-    problem(ana.put(&path, json!({ "name": "two" })).await, 404).await;
+    // An unexpired access token of the closed account is refused.
+    refused_token(&service, &ana.session).await;
     // The address can be used again.
     service.user("ana@x.example").await;
 }
@@ -376,7 +492,8 @@ async fn operator_disables_enables_and_resets_an_account(kind: Kind) {
     problem(refresh(&service, &ana.session).await, 401).await;
     problem(exchange().await, 401).await;
     change("ana@x.example", Change::Enable).await.unwrap();
-    read::<Session>(exchange().await, StatusCode::CREATED).await;
+    let signed_in = service.sign_in("ana@x.example", PASSWORD).await;
+    read::<Session>(signed_in, StatusCode::CREATED).await;
     let new = Secret("another battery staple".to_owned());
     change("ana@x.example", Change::Password(new))
         .await

@@ -2,12 +2,17 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
+use fhaim_api::account::{ApiKeyMade, Credentials, Secret};
+use fhaim_api::problem::ProblemKind;
 use fhaim_kit::{Backing, PASSWORD, ServiceOptions, Services};
+use fhaim_sdk::{Client, Endpoints};
+use uuid::Uuid;
 
 use super::{
     PROGRAM,
     deletion::files,
     operators::{admin, ask, on_database},
+    tenants::tokens,
 };
 
 /// Runs a command of a user whose current password and new password are `words`. Returns whether it succeeded, and its
@@ -122,6 +127,59 @@ fn disabled_account_cannot_sign_in_until_enabled() {
     assert!(well, "{words}");
     services.sign_in("ana");
     services.run("ana", &["dataset", "list"]);
+}
+
+/// Makes an API key, and returns its text.
+async fn new_key(services: &Services, token: &str) -> Secret {
+    let http = fhaim_platform::peer::http_client().unwrap();
+    let address = format!("{}/v1/api-keys/{}", services.address(0), Uuid::now_v7());
+    let name = serde_json::json!({ "name": "nightly" });
+    let made = http.put(address).bearer_auth(token).json(&name);
+    let made = made.send().await.unwrap();
+    made.json::<ApiKeyMade>().await.unwrap().text
+}
+
+/// A program that is still signed in continues with a new token. The program whose key is revoked is out.
+#[test]
+fn operator_revokes_an_api_key_and_other_sessions_continue() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let [generation, computation, crypto] = [0, 1, 2].map(|service| services.address(service));
+    let endpoints = Endpoints {
+        generation,
+        computation,
+        crypto,
+        witness: None,
+    };
+    let credentials = Credentials {
+        email: "ana@example.org".to_owned(),
+        password: Secret(PASSWORD.to_owned()),
+    };
+    let [token, _, _] = tokens(&services, "ana");
+    let (ana, program) = runtime.block_on(async {
+        let ana = Client::new(endpoints.clone()).unwrap();
+        ana.sign_in(&credentials).await.unwrap();
+        let program = Client::new(endpoints).unwrap();
+        let key = new_key(&services, &token).await;
+        program.sign_in_with_key(key).await.unwrap();
+        (ana, program)
+    });
+    let keys = ["keys", "ana@example.org"];
+    let (well, listed) = admin(&services, 0, &keys);
+    assert!(well && listed.lines().count() == 1, "{listed}");
+    assert!(listed.trim_end().ends_with("nightly"), "{listed}");
+    let key = listed.split_whitespace().next().unwrap();
+    let revoke = [&keys[..], &["--revoke", key]].concat();
+    let (well, words) = admin(&services, 0, &revoke);
+    assert!(well, "{words}");
+    assert_eq!(admin(&services, 0, &keys), (true, String::new()));
+    assert!(!admin(&services, 0, &revoke).0, "a key is revoked twice");
+    runtime.block_on(async {
+        ana.account().await.unwrap();
+        let refused = program.account().await.unwrap_err();
+        assert_eq!(refused.kind(), Some(ProblemKind::Unauthenticated));
+    });
 }
 
 /// Too many sign-ins and invalid keys are in the security log of the generation service.

@@ -32,10 +32,13 @@ pub enum AdminCommand {
     /// Compare the stores of the three services: datasets, uploads, keys and receipts
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArguments),
+    /// List an account's API keys, or revoke them
+    #[command(after_help = KEYS_EXAMPLES)]
+    Keys(KeysArguments),
     /// Set and print a new password for an account, and end all of its sessions
     #[command(after_help = ACCOUNT_EXAMPLES)]
     Password(AccountArguments),
-    /// Disable an account and its API keys, and end all of its sessions
+    /// Disable an account, revoke its API keys, and end all of its sessions
     #[command(after_help = ACCOUNT_EXAMPLES)]
     Disable(AccountArguments),
     /// Enable a disabled account
@@ -92,7 +95,18 @@ Examples:
   fhaim admin disable ana@hospital.example --data fhaim-data
   fhaim admin enable ana@hospital.example --data fhaim-data
 
-Access tokens that were already issued stay valid for up to 15 minutes.";
+The generation service refuses the account's access tokens at once. The other services, which know no
+accounts, accept theirs for up to 15 minutes. API keys outlive a new password: see `fhaim admin keys`.";
+
+const KEYS_EXAMPLES: &str = "\
+Examples:
+  fhaim admin keys ana@hospital.example --config generation.toml
+  fhaim admin keys ana@hospital.example --data fhaim-data --revoke KEY
+  fhaim admin keys ana@hospital.example --data fhaim-data --revoke-all
+
+A list has a line for each key: identifier, time of creation, time of the last use, and name. Revoking a
+key also ends the account's access tokens at the generation service. Programs and people with a valid
+session get new ones without noticing.";
 
 /// Place of a service's store.
 #[derive(Debug, Args)]
@@ -186,6 +200,20 @@ pub struct CompareArguments {
     /// Configuration file of the crypto service
     #[arg(long, value_name = "FILE", required_unless_present = "data")]
     pub crypto: Option<PathBuf>,
+}
+
+/// Flags of `admin keys`.
+#[derive(Debug, Args)]
+pub struct KeysArguments {
+    /// Revoke the key with this identifier
+    #[arg(long, value_name = "KEY")]
+    pub revoke: Option<Uuid>,
+    /// Revoke all keys
+    #[arg(long, conflicts_with = "revoke")]
+    pub revoke_all: bool,
+    /// Account of the keys.
+    #[command(flatten)]
+    pub account: AccountArguments,
 }
 
 /// Flags of `admin password`, `admin disable` and `admin enable`.

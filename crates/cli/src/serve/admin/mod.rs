@@ -4,7 +4,7 @@ pub mod args;
 mod compare;
 mod orphans;
 
-use fhaim_api::account::Secret;
+use fhaim_api::account::{ApiKey, Secret};
 use fhaim_api::token::Service;
 use fhaim_computation::store::batches::Name;
 use fhaim_generation::Change;
@@ -13,9 +13,12 @@ use fhaim_platform::program::Program;
 use fhaim_platform::runner::Work;
 use fhaim_platform::seal::Sealer;
 use serde::de::DeserializeOwned;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use self::args::{
-    AccountArguments, AdminCommand, BatchArguments, LeaseArguments, Named, Place, ThawArguments,
+    AccountArguments, AdminCommand, BatchArguments, KeysArguments, LeaseArguments, Named, Place,
+    ThawArguments,
 };
 use super::{backup, runtime, up};
 use crate::{error::Error, output};
@@ -31,6 +34,7 @@ pub fn run(command: &AdminCommand) -> Result<(), Error> {
             AdminCommand::Reopen(arguments) => reopen_batch(arguments).await,
             AdminCommand::Orphans(arguments) => orphans::run(arguments).await,
             AdminCommand::Compare(arguments) => compare::run(arguments).await,
+            AdminCommand::Keys(arguments) => keys(arguments).await,
             AdminCommand::Password(arguments) => reset_password(arguments).await,
             AdminCommand::Disable(arguments) => change(arguments, Change::Disable).await,
             AdminCommand::Enable(arguments) => change(arguments, Change::Enable).await,
@@ -109,6 +113,23 @@ async fn reset_password(arguments: &AccountArguments) -> Result<(), Error> {
     let change = Change::Password(Secret(password.clone()));
     state.change_account(&arguments.email, change).await?;
     output::print(&format!("{password}\n"))
+}
+
+/// Lists the API keys of an account, or revokes some.
+async fn keys(arguments: &KeysArguments) -> Result<(), Error> {
+    let account = &arguments.account;
+    if arguments.revoke_all || arguments.revoke.is_some() {
+        return change(account, Change::Revoke(arguments.revoke)).await;
+    }
+    let state: fhaim_generation::State = open(&account.place).await?;
+    let date = |at: OffsetDateTime| at.format(&Rfc3339).unwrap_or_default();
+    let line = |key: ApiKey| {
+        let used = key.last_used_at.map_or("never used".to_owned(), date);
+        let (id, made, name) = (key.id, date(key.created_at), key.name);
+        format!("{id}  {made}  {used:20}  {name}\n")
+    };
+    let keys = state.api_keys(&account.email).await?;
+    output::print(&keys.into_iter().map(line).collect::<String>())
 }
 
 async fn change(arguments: &AccountArguments, change: Change) -> Result<(), Error> {

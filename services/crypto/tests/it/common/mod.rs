@@ -71,7 +71,7 @@ impl Generation {
     pub fn user_token(&self, owner: Uuid) -> Option<Secret> {
         let token = self
             .signer
-            .user_token(Service::Crypto, owner, Duration::from_secs(60));
+            .user_token(Service::Crypto, owner, 0, Duration::from_secs(60));
         Some(Secret(token.unwrap()))
     }
 
