@@ -12,10 +12,12 @@ use uuid::Uuid;
 use crate::Failure;
 use crate::blobs::Listed;
 use crate::lease::Tasks;
+use crate::memory;
 use crate::program::Program;
 use crate::security;
 use crate::shutdown::Shutdown;
 use crate::telemetry;
+use crate::threads::blocking;
 
 /// Time between two rounds that continue interrupted deletions, and rotate signing keys if due.
 const EVERY: Duration = Duration::from_secs(60);
@@ -54,6 +56,9 @@ pub trait Housekeeping: Program {
     fn queue(&self) -> Option<(&'static str, &Tasks)> {
         None
     }
+
+    /// Frees memory that the service keeps only to be faster. It is called every few seconds.
+    fn release_memory(&self) {}
 
     /// Sets the service's own gauges.
     fn measure(&self) -> impl Future<Output = Result<(), Failure>> + Send {
@@ -118,6 +123,10 @@ async fn gauges<S: Housekeeping>(state: &S, shutdown: &Shutdown) {
         }
         // The gauge shows which peer does not answer. An absent peer is not this service's fault.
         let _ = peers().await;
+        state.release_memory();
+        if let Err(failure) = blocking(memory::release).await {
+            tracing::warn!(service = %S::SERVICE, %failure, "freed memory could not be returned");
+        }
         tokio::select! {
             () = shutdown.raised() => return,
             () = tokio::time::sleep(MEASURE_EVERY) => {}

@@ -29,6 +29,7 @@ pub mod failure;
 pub mod housekeeping;
 pub mod lease;
 pub mod leftover;
+mod memory;
 pub mod peer;
 pub mod peers;
 pub mod program;

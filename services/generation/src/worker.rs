@@ -72,6 +72,10 @@ impl Housekeeping for State {
     fn queue(&self) -> Option<(&'static str, &Tasks)> {
         Some((Self::TASK, &self.tasks))
     }
+
+    fn release_memory(&self) {
+        self.passwords.release_memory();
+    }
 }
 
 impl Work for State {

@@ -1,11 +1,12 @@
 //! Password hashes: Argon2id (RFC 9106), computed outside the asynchronous threads.
 
-use argon2::Argon2;
-use argon2::password_hash::phc::PasswordHash;
-use argon2::password_hash::{Error, PasswordHasher, PasswordVerifier};
+use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
+use argon2::password_hash::{CustomizedPasswordHasher, Error, PasswordHasher, PasswordVerifier};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use fhaim_api::account::Secret;
 use fhaim_platform::Failure;
 use fhaim_platform::threads::{Few, blocking};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Number of hashes computed at the same time, each in 19 MiB.
 const AT_ONCE: usize = 4;
@@ -15,6 +16,7 @@ pub struct Passwords {
     /// The hash of a random password, which no account has.
     decoy: String,
     few: Few,
+    hasher: Hasher,
 }
 
 impl Passwords {
@@ -24,9 +26,12 @@ impl Passwords {
     /// The system has no randomness.
     pub async fn new() -> Result<Self, Failure> {
         let nobody = Secret(super::tokens::random()?.0.clone());
+        let hasher = Hasher::default();
+        let of_nobody = hasher.clone();
         Ok(Self {
-            decoy: blocking(move || hash(&nobody)).await??,
+            decoy: blocking(move || of_nobody.hash(&nobody)).await??,
             few: Few::new(AT_ONCE),
+            hasher,
         })
     }
 
@@ -35,7 +40,8 @@ impl Passwords {
     /// # Errors
     /// The system has no randomness.
     pub async fn hash(&self, password: Secret) -> Result<String, Failure> {
-        self.few.blocking(move || hash(&password)).await?
+        let hasher = self.hasher.clone();
+        self.few.blocking(move || hasher.hash(&password)).await?
     }
 
     /// Checks a password against a hash. Without a hash the result is `false`, after the same amount
@@ -46,22 +52,86 @@ impl Passwords {
     pub async fn verify(&self, password: Secret, hash: Option<String>) -> Result<bool, Failure> {
         let known = hash.is_some();
         let hash = hash.unwrap_or_else(|| self.decoy.clone());
-        let same = self.few.blocking(move || {
-            match Argon2::default().verify_password(password.0.as_bytes(), hash.as_str()) {
-                Ok(()) => Ok(true),
-                Err(Error::PasswordInvalid) => Ok(false),
-                Err(error) => Err(Failure::internal(error)),
-            }
-        });
+        let hasher = self.hasher.clone();
+        let same = self.few.blocking(move || hasher.verify(&password, &hash));
         Ok(same.await?? && known)
+    }
+
+    /// Frees the memory that is kept for the next hash.
+    pub fn release_memory(&self) {
+        self.hasher.kept().clear();
     }
 }
 
-fn hash(password: &Secret) -> Result<String, Failure> {
-    let hash: PasswordHash = Argon2::default()
-        .hash_password(password.0.as_bytes())
-        .map_err(Failure::internal)?;
-    Ok(hash.to_string())
+/// Argon2id in memory that is used again for the next hash. Otherwise, each thread that computes a hash would keep
+/// memory of its own (the heap of a thread in glibc).
+#[derive(Clone, Default)]
+struct Hasher {
+    memory: Arc<Mutex<Vec<Vec<Block>>>>,
+}
+
+impl Hasher {
+    fn kept(&self) -> MutexGuard<'_, Vec<Vec<Block>>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hash(&self, password: &Secret) -> Result<String, Failure> {
+        let hash: PasswordHash = self
+            .hash_password(password.0.as_bytes())
+            .map_err(Failure::internal)?;
+        Ok(hash.to_string())
+    }
+
+    fn verify(&self, password: &Secret, hash: &str) -> Result<bool, Failure> {
+        let hash = PasswordHash::new(hash).map_err(Failure::internal)?;
+        match self.verify_password(password.0.as_bytes(), &hash) {
+            Ok(()) => Ok(true),
+            Err(Error::PasswordInvalid) => Ok(false),
+            Err(error) => Err(Failure::internal(error)),
+        }
+    }
+}
+
+impl PasswordHasher<PasswordHash> for Hasher {
+    fn hash_password_with_salt(&self, password: &[u8], salt: &[u8]) -> Result<PasswordHash, Error> {
+        self.hash_password_customized(password, salt, None, None, Params::default())
+    }
+}
+
+impl CustomizedPasswordHasher<PasswordHash> for Hasher {
+    type Params = Params;
+
+    fn hash_password_customized(
+        &self,
+        password: &[u8],
+        salt: &[u8],
+        algorithm: Option<&str>,
+        version: Option<u32>,
+        params: Params,
+    ) -> Result<PasswordHash, Error> {
+        let algorithm = algorithm.map(Algorithm::try_from).transpose()?;
+        let version = version.map(Version::try_from).transpose()?;
+        let (algorithm, version) = (algorithm.unwrap_or_default(), version.unwrap_or_default());
+        let length = params.output_len().unwrap_or(Params::DEFAULT_OUTPUT_LEN);
+        let mut computed = [0; Output::MAX_LENGTH];
+        let computed = computed.get_mut(..length).ok_or(Error::OutputSize)?;
+        let mut memory = self.kept().pop().unwrap_or_default();
+        memory.resize(params.block_count(), Block::new());
+        Argon2::new(algorithm, version, params.clone()).hash_password_into_with_memory(
+            password,
+            salt,
+            computed,
+            &mut memory,
+        )?;
+        self.kept().push(memory);
+        Ok(PasswordHash {
+            algorithm: algorithm.ident(),
+            version: Some(version.into()),
+            params: ParamsString::try_from(&params)?,
+            salt: Some(Salt::new(salt)?),
+            hash: Some(Output::new(computed)?),
+        })
+    }
 }
 
 #[cfg(test)]
