@@ -6,9 +6,11 @@ use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_api::upload::{Upload, UploadState};
 use fhaim_api::{Page, Paging};
+use fhaim_domain::Domain;
 use fhaim_dp::Rho;
 use fhaim_platform::Failure;
 use fhaim_platform::peer::{Body, PeerClient, PeerError};
+use fhaim_platform::server::BODY_LIMIT;
 use fhaim_protocol::terms::Terms;
 use fhaim_release::MAX_HOLDERS;
 use fhaim_synth::Mechanisms;
@@ -117,12 +119,35 @@ async fn check_roster(state: &State, owner: Uuid, terms: &Terms) -> Result<(), F
     Ok(())
 }
 
+/// Bytes of a number in the JSON of a one-way's functions, most of which are -1 or 0.
+const FUNCTION_BYTES: usize = 3;
+
+/// Most numbers in the functions of all one-ways, which a job requests in one batch.
+const MAX_FUNCTION_VALUES: usize = BODY_LIMIT / FUNCTION_BYTES;
+
+/// Checks, before anything is planned, that the one-ways of all attributes fit into one request. Each has a function
+/// of all categories for every category.
+fn check_width(domain: &Domain) -> Result<(), Refusal> {
+    let attributes = (0..domain.len()).filter(|&attribute| !domain.is_digit(attribute));
+    let squares = attributes.map(|attribute| domain.size(attribute).saturating_pow(2));
+    let values = squares.fold(0, usize::saturating_add);
+    if values <= MAX_FUNCTION_VALUES {
+        return Ok(());
+    }
+    Err(Refusal::Wide {
+        values,
+        most: MAX_FUNCTION_VALUES,
+        categories: MAX_FUNCTION_VALUES.isqrt(),
+    })
+}
+
 /// Completes a dataset's terms and computes its budget, with the same plan as the other services.
 async fn planned(state: &State, terms: Terms) -> Result<(Terms, Rho), Failure> {
     let (most, asked) = (state.config.limits.model_bytes, terms.model_bytes);
     if asked > most {
         return Err(Refusal::ModelBytes { most, asked }.into());
     }
+    check_width(terms.schema.domain())?;
     let work = move || {
         let terms = terms.complete(&Mechanisms)?;
         let budget = terms.plan()?.core.budget;

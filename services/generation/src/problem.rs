@@ -138,6 +138,21 @@ pub enum Refusal {
         /// Model size in the terms.
         asked: usize,
     },
+    /// Columns with so many categories that no request could carry their one-ways.
+    #[error(
+        "schema: the columns have too many categories: their one-ways take {values} numbers, the sum \
+         of the squared numbers of categories, and a request carries at most {most}, such as one \
+         column of {categories} categories; merge categories, or make codes of chapters and parts \
+         (kind `code`)"
+    )]
+    Wide {
+        /// The numbers of the schema.
+        values: usize,
+        /// Most numbers.
+        most: usize,
+        /// Most categories of a schema with one column.
+        categories: usize,
+    },
     /// Terms that have no plan.
     #[error("{0}")]
     Terms(String),
@@ -271,6 +286,7 @@ impl Refusal {
             | Self::PageLimit(_)
             | Self::PageAfter
             | Self::ModelBytes { .. }
+            | Self::Wide { .. }
             | Self::Terms(_)
             | Self::NoWitness
             | Self::First(_)

@@ -10,6 +10,7 @@ use serde_json::json;
 
 over_both!(
     account_limits_are_enforced_and_reported,
+    schema_whose_one_ways_fit_no_request_is_refused_before_it_is_planned,
     voucher_is_valid_only_at_the_crypto_service,
     voucher_is_refused_after_a_receipt_or_a_release
 );
@@ -98,6 +99,38 @@ async fn account_limits_are_enforced_and_reported(kind: Kind) {
 }
 
 /// A key service without the keys was restored from an earlier copy, so it must not create others.
+/// A plan for 2 columns of 10,000 categories takes 200,000,000 numbers, and no service accepts them in one
+/// request.
+async fn schema_whose_one_ways_fit_no_request_is_refused_before_it_is_planned(kind: Kind) {
+    let service = Service::start(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let put = async |columns: usize, categories: usize| {
+        let categories: Vec<String> = (0..categories).map(|n| format!("{n:x}")).collect();
+        let column =
+            |n| json!({ "name": format!("c{n}"), "kind": "categorical", "categories": categories });
+        let columns: Vec<_> = (0..columns).map(column).collect();
+        let schema = json!({ "name": "wide", "columns": columns });
+        let schema = serde_json::to_vec(&schema).unwrap();
+        let schema = fhaim_domain::Schema::from_json("wide", &schema).unwrap();
+        let new = NewDataset {
+            name: "wide".to_owned(),
+            terms: WireTerms(fhaim_protocol::terms::Terms::new(schema, 1.0, 1e-9, 1000)),
+        };
+        let new = serde_json::to_value(new).unwrap();
+        ana.put(&fresh("/v1/datasets"), new).await
+    };
+    let began = std::time::Instant::now();
+    let refused = problem(put(2, 10_000).await, 422).await;
+    assert!(began.elapsed().as_secs_f64() < 1.0, "{:?}", began.elapsed());
+    let words = refused.detail.unwrap();
+    assert!(
+        words.contains("schema: ") && words.contains("200000000"),
+        "{words}"
+    );
+    // A batch with one column of 1,000 categories fits into a request.
+    assert_eq!(put(2, 800).await.status(), reqwest::StatusCode::CREATED);
+}
+
 async fn voucher_is_refused_after_a_receipt_or_a_release(kind: Kind) {
     let service = Service::start(kind).await;
     let ana = service.user("ana@x.example").await;
