@@ -48,8 +48,10 @@ pub struct Limits {
     pub model_bytes: usize,
     /// Models kept in memory between requests, in bytes.
     pub cached_model_bytes: usize,
-    /// Number of synthetic tables drawn at the same time.
+    /// Number of synthetic tables drawn at the same time. A table in Parquet takes up to 70 MB.
     pub synthetic_tables: usize,
+    /// Number of synthetic tables drawn at the same time by one account.
+    pub synthetic_tables_per_account: usize,
     /// Number of datasets of one account.
     pub datasets: u64,
     /// Number of jobs of one account in any state. Deleting a dataset deletes its jobs.
@@ -70,7 +72,8 @@ impl Default for Limits {
             address_header: None,
             model_bytes: 256 << 20,
             cached_model_bytes: 512 << 20,
-            synthetic_tables: 32,
+            synthetic_tables: 8,
+            synthetic_tables_per_account: 2,
             datasets: 200,
             jobs: 10_000,
             jobs_under_way: 100,

@@ -226,5 +226,5 @@ pub async fn draw(
     draw: Draw,
 ) -> Result<axum::response::Response, Failure> {
     let Opened { fitted, name } = open(state, user, id, secret).await?;
-    synthetic::draw(state, fitted, &name, draw).await
+    synthetic::draw(state, user, fitted, &name, draw).await
 }

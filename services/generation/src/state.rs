@@ -14,13 +14,14 @@ use fhaim_platform::threads::Few;
 use fhaim_platform::{Failure, step};
 use std::ops::Deref;
 use std::sync::Arc;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use utoipa_axum::router::OpenApiRouter;
 use uuid::Uuid;
 
 use crate::accounts::{self, Change, Passwords, SignInLimits};
 use crate::models::Models;
 use crate::store::{datasets, jobs};
+use crate::synthetic::Places;
 use crate::{Config, routes, worker};
 
 /// The steps that create the service's tables.
@@ -45,7 +46,7 @@ pub struct Inner {
     pub(crate) sign_ins: SignInLimits,
     pub(crate) models: Models,
     pub(crate) plans: Few,
-    pub(crate) tables: Arc<Semaphore>,
+    pub(crate) tables: Places,
     /// Wakes a worker when a job is queued.
     pub(crate) wake: Notify,
     stopper: Stopper,
@@ -98,7 +99,10 @@ impl Program for State {
             sign_ins: SignInLimits::new(&config.limits),
             models: Models::new(config.limits.cached_model_bytes),
             plans: Few::new(PLANS_AT_ONCE),
-            tables: Arc::new(Semaphore::new(config.limits.synthetic_tables)),
+            tables: Places::new(
+                config.limits.synthetic_tables,
+                config.limits.synthetic_tables_per_account,
+            ),
             wake: Notify::new(),
             config: config.clone(),
             base,
@@ -111,12 +115,12 @@ impl Program for State {
         self
     }
 
-    fn routes() -> OpenApiRouter<Self> {
-        routes::documented()
-    }
-
     async fn check_account(&self, account: Uuid, epoch: Option<u64>) -> Result<(), Failure> {
         accounts::check_token(self, account, epoch).await
+    }
+
+    fn routes() -> OpenApiRouter<Self> {
+        routes::documented()
     }
 
     async fn work(self, shutdown: Shutdown) {
@@ -133,10 +137,6 @@ impl State {
         accounts::create(self, credentials).await
     }
 
-    /// Applies an operator's change to the account with an address and returns the account's
-    /// identifier.
-    ///
-    /// # Errors
     /// Lists the API keys of the account with an address, the newest first.
     ///
     /// # Errors
@@ -145,6 +145,10 @@ impl State {
         accounts::keys_of(self, email).await
     }
 
+    /// Applies an operator's change to the account with an address and returns the account's
+    /// identifier.
+    ///
+    /// # Errors
     /// No account with this address; an invalid password; no API key with this identifier.
     pub async fn change_account(&self, email: &str, change: Change) -> Result<Uuid, Failure> {
         accounts::change(self, email, change).await

@@ -7,6 +7,9 @@
 mod conditions;
 mod parquet;
 mod pipe;
+mod places;
+
+pub use places::Places;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
@@ -55,31 +58,31 @@ pub async fn draw_own(
     let job = jobs::show(state, owner, job).await?;
     let fitted = results::fitted(state, job).await?;
     let dataset = datasets::show(state, owner, fitted.job.dataset).await?;
-    draw(state, fitted, &dataset.name, wanted).await
+    draw(state, owner, fitted, &dataset.name, wanted).await
 }
 
-/// Draws a synthetic table from a fitted model; `name` is the dataset's name.
+/// Draws a synthetic table from a fitted model for an account; `name` is the dataset's name.
 ///
 /// # Errors
 /// Conditions that cannot be met; too many tables being drawn.
 pub async fn draw(
     state: &State,
+    account: Uuid,
     Fitted { terms, model, .. }: Fitted,
     name: &str,
     draw: Draw,
 ) -> Result<Response, Failure> {
+    let place = tokio::time::timeout(PATIENCE, state.tables.take(account)).await;
+    let place = place.map_err(|_| busy())??;
     let schema = Arc::new(terms.schema);
     let blocks = blocks(schema.clone(), model, &draw).await?;
     if draw.format == TableFormat::Parquet {
         parquet::check(&blocks).map_err(|error| Refusal::Format(error.to_string()))?;
     }
-    let permit = state.tables.clone().acquire_owned();
-    let permit = tokio::time::timeout(PATIENCE, permit).await;
-    let permit = permit.map_err(|_| busy())?.map_err(Failure::internal)?;
     let headers = headers(name, draw.format, &blocks)?;
     let (pipe, body) = pipe::pipe();
     spawn_blocking(move || {
-        let _permit = permit;
+        let _place = place;
         write(pipe, &schema, &blocks, draw.format);
     });
     Ok((headers, Body::from_stream(body)).into_response())

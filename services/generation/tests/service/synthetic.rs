@@ -1,7 +1,7 @@
 //! Synthetic tables over HTTP.
 
 use crate::common::computation::Manner;
-use crate::common::{Kind, Service, User, schema, terms};
+use crate::common::{Kind, Service, User, problem, schema, terms};
 use bytes::Bytes;
 use fhaim_api::job::{Job, ModelView};
 use fhaim_domain::{Clique, ReadOptions, Table, read_csv};
@@ -9,8 +9,39 @@ use fhaim_synth::load_model;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use reqwest::{Method, StatusCode};
+use std::time::Duration;
 
-over_both!(synthetic_tables_and_model_file_match_the_job);
+over_both!(
+    synthetic_tables_and_model_file_match_the_job,
+    account_with_many_draws_leaves_room_for_others
+);
+
+/// Forty draws of one account whose client reads nothing, and one draw of another account.
+async fn account_with_many_draws_leaves_room_for_others(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let ben = service.user("ben@x.example").await;
+    let job = ana.done_job().await;
+    let own = ben.done_job().await;
+    let path = format!("/v1/jobs/{}/synthetic?rows=4000000", job.id);
+    let asked = (0..40).map(|_| ana.send(Method::GET, &path, None));
+    let asked = futures_util::future::join_all(asked);
+    let other = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        fetch(&ben, &own, "?rows=10").await
+    };
+    let (asked, drawn) = tokio::join!(asked, other);
+    assert_eq!(table(&drawn).records(), 10);
+    let served = asked
+        .iter()
+        .filter(|answer| answer.status() == StatusCode::OK);
+    assert_eq!(served.count(), 2);
+    let refused = asked
+        .into_iter()
+        .find(|answer| answer.status() != StatusCode::OK);
+    let refused = problem(refused.unwrap(), 503).await;
+    assert!(refused.retry_after.is_some());
+}
 
 async fn fetch(user: &User<'_>, job: &Job, query: &str) -> Bytes {
     let path = format!("/v1/jobs/{}/synthetic{query}", job.id);
