@@ -135,12 +135,14 @@ CREATE TABLE job_events (
 );
 
 -- Links through which other accounts see a job's result, by the SHA-256 digests of their secrets. expires_at
--- is 0 for a link that stays valid until it is revoked; last_opened_at is 0 until the first use.
+-- is 0 for a link that stays valid until it is revoked; last_opened_at is 0 until the first use. dataset_name is the
+-- dataset's name when the link was made.
 CREATE TABLE links (
     id TEXT PRIMARY KEY,
     job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
     account TEXT NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
     name TEXT NOT NULL,
+    dataset_name TEXT NOT NULL,
     digest TEXT NOT NULL,
     created_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,

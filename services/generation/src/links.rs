@@ -20,8 +20,8 @@ use crate::problem::Refusal;
 use crate::put::Put;
 use crate::results::{self, Fitted};
 use crate::store::links::{self as store, Term};
-use crate::store::{api_keys, datasets as parents, jobs as rows};
-use crate::{State, jobs, limits, synthetic};
+use crate::store::{api_keys, jobs as rows};
+use crate::{State, datasets, jobs, limits, synthetic};
 
 const MAX_NAME: usize = 100;
 
@@ -50,6 +50,7 @@ pub async fn make(
     if shown.state != JobState::Done {
         return Err(Refusal::NoModel(shown.state).into());
     }
+    let dataset = datasets::show(state, account, shown.dataset).await?;
     let secret = tokens::random()?;
     let mut tx = state.base.store.begin().await?;
     // Both rows are locked, so that no link is added while its job or account is being deleted.
@@ -65,7 +66,8 @@ pub async fn make(
             limits::check_link(state, &mut tx, account).await?;
             let term = Term::from_now(days);
             let ids = (account, job, id);
-            if !store::insert(&mut tx, ids, &name, &digest, term).await? {
+            let names = (name.as_str(), dataset.name.as_str());
+            if !store::insert(&mut tx, ids, names, &digest, term).await? {
                 // A link of another job was created at the same moment: only this job is locked.
                 return Err(foreign(account, id));
             }
@@ -155,7 +157,8 @@ pub async fn revoke(state: &State, user: Uuid, job: Uuid, id: Uuid) -> Result<()
 /// An opened link.
 struct Opened {
     fitted: Fitted,
-    /// The dataset's name.
+    /// The dataset's name when the link was made. Holders may write into a later name what the
+    /// link's users must not know.
     name: String,
 }
 
@@ -164,14 +167,11 @@ struct Opened {
 /// # Errors
 /// The link does not exist, its secret is wrong, or it has expired. The error does not say which.
 async fn open(state: &State, user: Uuid, id: Uuid, secret: &Secret) -> Result<Opened, Failure> {
-    let job = store::opened(&state.base.store, id, &tokens::digest(secret)).await?;
-    let job = job.ok_or_else(|| foreign(user, id))?;
+    let opened = store::opened(&state.base.store, id, &tokens::digest(secret)).await?;
+    let (job, name) = opened.ok_or_else(|| foreign(user, id))?;
     let mut tx = state.base.store.begin().await?;
     let (_, job) = (rows::find(&mut tx, job).await?).ok_or_else(Failure::not_found)?;
     drop(tx);
-    let found = parents::find(&state.base.store, job.dataset).await?;
-    let dataset = found.and_then(|found| found.dataset);
-    let name = dataset.ok_or_else(Failure::not_found)?.name;
     let fitted = results::fitted(state, job).await?;
     Ok(Opened { fitted, name })
 }

@@ -107,7 +107,7 @@ pub async fn renew(tx: &mut Tx, id: Uuid, digest: &str) -> Result<bool, StoreErr
 pub async fn insert(
     tx: &mut Tx,
     (account, job, id): (Uuid, Uuid, Uuid),
-    name: &str,
+    (name, dataset_name): (&str, &str),
     digest: &str,
     term: Term,
 ) -> Result<bool, StoreError> {
@@ -117,13 +117,15 @@ pub async fn insert(
         .execute(&mut **tx)
         .await?;
     let added = sqlx::query(
-        "INSERT INTO links (id, job, account, name, digest, created_at, expires_at, last_opened_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, 0)",
+        "INSERT INTO links \
+         (id, job, account, name, dataset_name, digest, created_at, expires_at, last_opened_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0)",
     )
     .bind(id.to_string())
     .bind(job.to_string())
     .bind(account.to_string())
     .bind(name)
+    .bind(dataset_name)
     .bind(digest)
     .bind(term.created_at)
     .bind(term.expires_at)
@@ -177,20 +179,26 @@ pub async fn delete(store: &Store, job: Uuid, id: Uuid) -> Result<bool, StoreErr
     Ok(deleted.rows_affected() > 0)
 }
 
-/// Records that a link is opened and returns its job. Returns `None` if the secret is wrong, the link
-/// has expired, or the account that made it is disabled.
+/// Records that a link is opened, and returns its job and the dataset's name when the link was made.
+/// Returns `None` if the secret is wrong, the link has expired, or the account that made it is
+/// disabled.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn opened(store: &Store, id: Uuid, digest: &str) -> Result<Option<Uuid>, StoreError> {
+pub async fn opened(
+    store: &Store,
+    id: Uuid,
+    digest: &str,
+) -> Result<Option<(Uuid, String)>, StoreError> {
     let opened = "UPDATE links SET last_opened_at = $1 WHERE id = $2 AND digest = $3 \
          AND (expires_at = 0 OR expires_at > $1) \
-         AND account IN (SELECT id FROM accounts WHERE disabled = 0) RETURNING job";
+         AND account IN (SELECT id FROM accounts WHERE disabled = 0) RETURNING job, dataset_name";
     let row = sqlx::query(opened)
         .bind(clock::now())
         .bind(id.to_string())
         .bind(digest)
         .fetch_optional(store.pool())
         .await?;
-    row.map(|row| rows::parsed(&row, "job")).transpose()
+    row.map(|row| Ok((rows::parsed(&row, "job")?, row.try_get("dataset_name")?)))
+        .transpose()
 }

@@ -15,6 +15,7 @@ use uuid::Uuid;
 over_both!(
     link_opens_the_result_and_nothing_else,
     link_secret_is_shown_only_once,
+    link_shows_the_name_that_its_dataset_had,
     revoked_link_cannot_be_opened,
     expired_link_cannot_be_opened,
     links_are_deleted_with_their_dataset,
@@ -76,6 +77,31 @@ async fn link_opens_the_result_and_nothing_else(kind: Kind) {
     let path = format!("{}/v1/links/{}", service.base, made.link.id);
     let call = http.get(path).header(LINK_HEADER, &made.secret.0);
     problem(call.send().await.unwrap(), 401).await;
+}
+
+/// A holder may later write into a name what a link's users must not know.
+async fn link_shows_the_name_that_its_dataset_had(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let ben = service.user("ben@x.example").await;
+    let job = ana.done_job().await;
+    let made = make(&ana, job.id, "Ben").await;
+    let rename = async |name: &str| {
+        let path = format!("/v1/datasets/{}/name", job.dataset);
+        let renamed = ana.put(&path, json!({ "name": name })).await;
+        assert_eq!(renamed.status(), StatusCode::OK);
+    };
+    rename("Patients of Dr. Doe").await;
+    let card: LinkedResult = read(open(&ben, &made).await, StatusCode::OK).await;
+    assert_eq!(card.name, "Some patients, 2026");
+    let path = format!("/v1/links/{}/synthetic?rows=3", made.link.id);
+    let drawn = by(&ben, &path, &made.secret.0).await;
+    let file = drawn.headers()["content-disposition"].to_str().unwrap();
+    assert!(file.contains("Some_patients__2026-synthetic.csv"), "{file}");
+    // A later link shows the later name.
+    let later = make(&ana, job.id, "Eve").await;
+    let card: LinkedResult = read(open(&ben, &later).await, StatusCode::OK).await;
+    assert_eq!(card.name, "Patients of Dr. Doe");
 }
 
 /// Checks that an account that opened a link has no access as a holder.
