@@ -80,6 +80,6 @@ fn measure(command: &BenchCommand, progress: &Progress) -> Result<(), Error> {
         BenchCommand::Paper(arguments) => bench::paper::run(arguments, progress),
         BenchCommand::Scale(arguments) => bench::scale::run(arguments, progress),
         BenchCommand::Load(arguments) => bench::load::run(arguments, progress),
-        BenchCommand::Siege(arguments) => bench::abuse_load::run(arguments, progress),
+        BenchCommand::AbuseLoad(arguments) => bench::abuse_load::run(arguments, progress),
     }
 }

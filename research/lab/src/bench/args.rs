@@ -53,30 +53,42 @@ pub enum BenchCommand {
     /// Start the services, and simulate users that read and download while jobs run
     #[command(after_help = LOAD_EXAMPLES)]
     Load(LoadArguments),
-    /// Start the services, and measure memory and response times while unauthorised clients attack them
-    #[command(after_help = SIEGE_EXAMPLES)]
-    Siege(SiegeArguments),
+    /// Start the services, and measure memory and response times while clients attack them
+    #[command(after_help = ABUSE_LOAD_EXAMPLES)]
+    AbuseLoad(AbuseLoadArguments),
 }
 
-const SIEGE_EXAMPLES: &str = "\
+const ABUSE_LOAD_EXAMPLES: &str = "\
 Examples:
-  fhaim-lab bench siege
-  fhaim-lab bench siege --methods 1000 --sign-ins 50 --bodies 50 --connections 200 --keys 1000";
+  fhaim-lab bench abuse-load
+  fhaim-lab bench abuse-load --methods 0 --sign-ins 0 --bodies 0 --keys 0
 
-/// Arguments of `bench siege`.
+The column `idle s` has the seconds after which a service is as small again as before the first attack.
+An attack with the number 0 is left out.";
+
+/// Arguments of `bench abuse-load`.
 #[derive(Debug, Args)]
-pub struct SiegeArguments {
+pub struct AbuseLoadArguments {
     /// Number of requests with unknown methods, to each service
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub methods: usize,
+    /// Number of sign-ins with a wrong password
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub passwords: usize,
     /// Number of sign-ins with an e-mail address of 4 MB
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     pub sign_ins: usize,
+    /// Number of datasets, and of key sets, of one account with a schema of 154 kB: 2 columns of 10,000 categories
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub schemas: usize,
+    /// Number of tables in Parquet that one account draws and does not read
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub tables: usize,
     /// Number of requests that send only a quarter of their body, to each service
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub bodies: usize,
     /// Number of idle connections, to each service
-    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_500)]
     pub connections: usize,
     /// Number of requests of one account for keys of datasets that do not exist
     #[arg(long, value_name = "N", default_value_t = 100_000)]

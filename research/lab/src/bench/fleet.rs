@@ -120,13 +120,19 @@ impl Fleet {
     /// Returns the resident memory of each service, if the system reports it. Resets the peaks that [`Fleet::usage`]
     /// returns.
     pub fn resident_since_now(&self) -> Vec<Option<u64>> {
-        let resident = |member: &Member| {
-            let process = member.child.id();
+        for member in &self.members {
             // proc(5): 5 resets the peak. Without permission to do so, the peak is that of the whole run.
-            let _ = fs::write(format!("/proc/{process}/clear_refs"), "5");
-            status_bytes(process, "VmRSS:")
-        };
-        self.members.iter().map(resident).collect()
+            let _ = fs::write(format!("/proc/{}/clear_refs", member.child.id()), "5");
+        }
+        self.resident()
+    }
+
+    /// Returns the resident memory of each service, if the system reports it.
+    pub fn resident(&self) -> Vec<Option<u64>> {
+        let members = self.members.iter();
+        members
+            .map(|member| status_bytes(member.child.id(), "VmRSS:"))
+            .collect()
     }
 
     /// Returns the resource usage of each service so far.

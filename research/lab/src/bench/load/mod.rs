@@ -185,6 +185,12 @@ async fn prepare(endpoints: &Endpoints, account: usize) -> Result<Owned, Error> 
     })
 }
 
+/// Runs a job on a small dataset of the account that `client` is signed in to, and returns the job.
+pub async fn finished_job(client: &Client) -> Result<Uuid, Error> {
+    let dataset = jobs::dataset(client, 500, COLUMNS, 0).await?;
+    jobs::finish(client, dataset, Uuid::now_v7()).await
+}
+
 fn table(outcome: &Outcome) -> String {
     let mut text = format!(
         "{} users, {:.0} requests a second for {:.1} s\n{:10} {:>8} {:>7} {:>8} {:>8} {:>8}\n",
