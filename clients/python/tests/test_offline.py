@@ -384,6 +384,17 @@ class Answers(unittest.TestCase):
             sign_in = partial(fhaim.Client(address).sign_in, "a@b.example", "a password")
             self.assertEqual(self.failure(sign_in).kind, "unreachable")
 
+    def test_plain_http_is_accepted_only_on_this_machine(self) -> None:
+        for address in ("http://fhaim.example", "http://10.0.0.7:8080", "http://localhost.example", "http://[fe80::1]"):
+            sign_in = partial(fhaim.Client(address).sign_in, "a@b.example", "a password")
+            error = self.failure(sign_in)
+            self.assertEqual(error.kind, "invalid")
+            self.assertIn("https", error.way_out or "")
+        from fhaim.transport import _is_plain
+
+        for address in ("https://fhaim.example", "http://127.0.0.1:8080", "http://[::1]:80", "http://localhost:80"):
+            self.assertFalse(_is_plain(address))
+
 
 class Agreement(unittest.TestCase):
     """The answers of a service are checked against the request."""

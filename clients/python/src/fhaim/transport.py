@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import json
 import time
 import urllib.error
@@ -185,6 +186,14 @@ class Transport:
                 address,
                 way_out="Use an address such as http://127.0.0.1:8080.",
             )
+        if _is_plain(address):
+            raise Error(
+                "invalid",
+                "This address would get the password and the tokens in plain text",
+                address,
+                way_out="Use an https address, or a tunnel to the service's machine "
+                "(ssh -L 8080:127.0.0.1:8080 MACHINE) and http://127.0.0.1:8080.",
+            )
         try:
             request = urllib.request.Request(address, data, headers, method=method)
             return Stream(_OPENER.open(request, timeout=self._timeout), address)
@@ -193,6 +202,21 @@ class Transport:
                 raise _problem(error, address) from None
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise _unreachable(address, error) from error
+
+
+def _is_plain(address: str) -> bool:
+    """Whether calls to an address cross a network in plain text."""
+    try:
+        parts = urllib.parse.urlsplit(address)
+        host = parts.hostname or ""
+    except ValueError:
+        return False  # no call can be sent to it
+    if parts.scheme != "http" or host == "localhost" or host.endswith(".localhost"):
+        return False
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return True
 
 
 def _bearer(token: str) -> dict[str, str]:

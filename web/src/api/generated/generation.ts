@@ -85,7 +85,7 @@ export interface paths {
         post?: never;
         /**
          * Ends all sessions of the account.
-         * @description API keys stay valid, and access tokens that are already issued stay valid for up to 15 minutes.
+         * @description API keys stay valid. Access tokens end at this service, and stay valid at the others for up to 15 minutes.
          */
         delete: operations["end_all_sessions"];
         options?: never;
