@@ -138,7 +138,7 @@ pub enum Refusal {
         /// Model size in the terms.
         asked: usize,
     },
-    /// Columns with so many categories that no request could carry their one-ways.
+    /// The columns have too many categories: no request could carry their one-ways.
     #[error(
         "schema: the columns have too many categories: their one-ways take {values} numbers, the sum \
          of the squared numbers of categories, and a request carries at most {most}, such as one \

@@ -63,8 +63,8 @@ impl Passwords {
     }
 }
 
-/// Argon2id in memory that is used again for the next hash. Otherwise, each thread that computes a hash would keep
-/// memory of its own (the heap of a thread in glibc).
+/// Argon2id in memory that is used again for the next hash. Otherwise, the memory of a hash would stay in the heap of its
+/// thread, and each of many threads would keep as much.
 #[derive(Clone, Default)]
 struct Hasher {
     memory: Arc<Mutex<Vec<Vec<Block>>>>,

@@ -1,5 +1,5 @@
-//! `fhaim-lab bench abuse-load`: how much memory and time clients can take from the services, without rights or with an
-//! account of their own.
+//! `fhaim-lab bench abuse-load`: how much memory and time clients can take from the services, with or without an
+//! account.
 //!
 //! One attack after the other targets services that run as separate processes, each with the usual limit of 1,024
 //! descriptors. Meanwhile, a legitimate user sends each service a small request ten times a second. The results are the
