@@ -11,7 +11,7 @@
 //! | [`blobs`] | large objects in a folder or an S3 bucket |
 //! | [`seal`] | secrets at rest |
 //! | [`lease`], [`runner`] | long work that continues if its worker is killed |
-//! | [`housekeeping`] | interrupted deletions, and blobs without a row |
+//! | [`housekeeping`], [`memory`] | interrupted deletions, blobs without a row, freed memory |
 //! | [`threads`] | long work outside the threads that answer requests |
 //! | [`failure`], [`extract`], [`leftover`] | problem documents for all errors, and their delivery |
 //! | [`peer`] | calls from service to service |
@@ -29,7 +29,7 @@ pub mod failure;
 pub mod housekeeping;
 pub mod lease;
 pub mod leftover;
-mod memory;
+pub mod memory;
 pub mod peer;
 pub mod peers;
 pub mod program;

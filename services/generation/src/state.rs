@@ -6,6 +6,7 @@ use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
 use fhaim_platform::housekeeping::Held;
 use fhaim_platform::lease::Tasks;
+use fhaim_platform::memory;
 use fhaim_platform::peer::PeerClient;
 use fhaim_platform::program::Program;
 use fhaim_platform::shutdown::{self, Shutdown, Stopper};
@@ -84,6 +85,7 @@ impl Program for State {
     }
 
     async fn open(config: &Config) -> Result<Self, Failure> {
+        memory::keep_little();
         let common = &config.common;
         // No other service calls this one, so it accepts only its own users' tokens.
         let base = Base::open(Self::SERVICE, common, &STEPS, &[]).await?;
