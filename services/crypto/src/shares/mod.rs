@@ -96,7 +96,7 @@ impl KeySharing {
     /// A damaged key.
     pub(crate) fn key(&self) -> Result<&ServiceSigningKey, Failure> {
         let key = self.key.as_ref();
-        key.map_err(|damage| Failure::internal(damage))
+        key.map_err(Failure::internal)
     }
 
     /// Returns name and key under which the others know this service.
