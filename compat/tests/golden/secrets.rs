@@ -21,12 +21,20 @@ fn sealed_value_can_be_opened() {
             Err(SealError::Unopened)
         ));
     };
+    let names_no_key = |bytes: &[u8]| {
+        let opened = sealer.open(CONTEXT, bytes);
+        assert!(matches!(opened, Err(SealError::UnknownKey)));
+    };
     refused("another context", &sealed);
     for length in 0..sealed.len() {
         refused(CONTEXT, &sealed[..length]);
     }
     refused(CONTEXT, &[sealed.as_slice(), &[0]].concat());
-    for bit in 0..8 * sealed.len() {
+    // The first 8 bytes name the key.
+    for bit in 0..8 * 8 {
+        names_no_key(&flipped(&sealed, bit));
+    }
+    for bit in 8 * 8..8 * sealed.len() {
         refused(CONTEXT, &flipped(&sealed, bit));
     }
 }

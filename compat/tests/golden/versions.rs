@@ -33,7 +33,7 @@ const UNVERSIONED: [&str; 10] = [
 /// The constants of the source that hold versions of formats.
 const CONSTANTS: [(&str, &str); 13] = [
     ("crates/domain/src/schema.rs", "FORMAT_VERSION"),
-    ("crates/files/src/memory.rs", "VERSION"),
+    ("crates/files/src/memory/stored.rs", "VERSION"),
     ("crates/he/src/wire/mod.rs", "VERSION"),
     ("crates/pgm/src/saved.rs", "VERSION"),
     ("crates/protocol/src/align/wire.rs", "VERSION"),

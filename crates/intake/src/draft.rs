@@ -287,9 +287,7 @@ impl Display for RecordUse {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => out.write_str("no value was taken from the records"),
-            Self::Range => {
-                out.write_str("range and bins were read from the records and rounded")
-            }
+            Self::Range => out.write_str("range and bins were read from the records and rounded"),
             Self::List { values, shared_by } => write!(
                 out,
                 "{} {} listed, each shared by at least {shared_by} records",

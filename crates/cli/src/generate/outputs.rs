@@ -107,14 +107,15 @@ impl Outputs {
             true => Ok(None),
             false => StagedFile::create(path, existing).map(Some),
         };
+        let (table, model) = (start(&paths.table)?, start(&paths.model)?);
         let mut cards = Vec::new();
         for (form, path) in &paths.cards {
             cards.extend(start(path)?.map(|file| (*form, file)));
         }
         Ok(Self {
+            table,
+            model,
             cards,
-            table: start(&paths.table)?,
-            model: start(&paths.model)?,
             report: match &paths.report {
                 Some(path) => start(path)?,
                 None => None,

@@ -44,7 +44,7 @@ struct FileForm {
 }
 
 /// The version of [`FileForm`].
-const VERSION: u32 = 2;
+const VERSION: u32 = 1;
 
 /// The field of [`FileForm`] that files of every version have.
 #[derive(Deserialize)]

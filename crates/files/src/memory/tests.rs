@@ -111,7 +111,7 @@ fn compact(history: History) -> String {
 #[test]
 fn history_round_trips_through_the_file() {
     let tables = r#"[{"records":{"hashes":"AQAAAAAAAAACAAAAAAAAAA==","times":[1,3]}}]"#;
-    let text = format!(r#"{{"version":2,"tables":{tables},"uses":{USES}}}"#);
+    let text = format!(r#"{{"version":1,"tables":{tables},"uses":{USES}}}"#);
     let history = History::decode(text.as_bytes()).unwrap();
     assert_eq!(history.uses, uses());
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -145,14 +145,13 @@ fn damaged_file_is_rejected() {
     let text = compact(history);
     assert!(History::decode(text.as_bytes()).is_ok());
     for (old, new, problem) in [
-        (r#""version":2"#, r#""version":3"#, "it has version 3"),
-        (r#","version":2"#, "", "missing field `version`"),
-        (r#""table":0"#, r#""table":1"#, "a use has no table"),
         (
-            r#""version":2"#,
             r#""version":1"#,
-            "it has version 1, but this program reads version 2",
+            r#""version":2"#,
+            "it has version 2, but this program reads version 1",
         ),
+        (r#","version":1"#, "", "missing field `version`"),
+        (r#""table":0"#, r#""table":1"#, "a use has no table"),
         (&"5a".repeat(32), "5a", "it is damaged"),
         (r#""program":"p","#, "", "missing field `program`"),
         (

@@ -160,11 +160,11 @@ fn history_of_another_version_is_reported_and_does_not_stop_a_run() {
         "history_of_another_version_is_reported_and_does_not_stop_a_run",
         || {
             fs::create_dir_all("history").unwrap();
-            fs::write("history/memory.json", r#"{"version":1,"uses":[]}"#).unwrap();
+            fs::write("history/memory.json", r#"{"version":2,"uses":[]}"#).unwrap();
             fs::write("t.csv", table(0..100)).unwrap();
             let (found, remarks) = look_up("t.csv", None, false);
             assert!(found.unwrap().is_none());
-            let reason = "it has version 1, but this program reads version 2";
+            let reason = "it has version 2, but this program reads version 1";
             assert!(remarks.contains(reason), "{remarks}");
             assert!(
                 remarks.contains("move it away to start a new history"),

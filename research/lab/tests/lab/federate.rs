@@ -63,14 +63,7 @@ fn split_keeps_every_record_and_run_writes_a_ledger_per_party() {
             "--rounds",
             "4",
         ];
-        let files = [
-            "--ledger",
-            "ledger.json",
-            "--rows",
-            "50",
-            "--yes",
-            "--json",
-        ];
+        let files = ["--ledger", "ledger.json", "--rows", "50", "--yes", "--json"];
         let run = lab(folder.path(), &[&RUN[..], &more, &files].concat());
         assert!(run.status.success(), "{method}: {}", stderr(&run));
         let summary: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
