@@ -1,11 +1,13 @@
 //! `fhaim demo`: runs the whole protocol on an included table, without preparation.
 
 use std::{
+    fmt,
     io::{self, Read},
     path::{Path, PathBuf},
 };
 
 use clap::Args;
+use fhaim_domain::counted;
 use fhaim_files::progress::Progress;
 use fhaim_files::{FormatArguments, StrictnessArguments};
 use fhaim_synth::MechanismName;
@@ -61,6 +63,7 @@ struct Demo {
     synthetic: PathBuf,
     releases: PathBuf,
     report: String,
+    card: PathBuf,
     run: Summary,
 }
 
@@ -87,24 +90,61 @@ pub fn run(
         schema: request.schema,
         synthetic: request.out,
         releases: folder.join(RELEASES),
+        card: folder.join(CARD),
         run,
     };
     if arguments.json {
         return output::print_json(&demo);
     }
-    output::print(&format!(
-        "{}synthetic table: {}\nreleases: {}\nreport: {}\n",
-        demo.run,
-        demo.synthetic.display(),
-        demo.releases.display(),
-        demo.report
-    ))
+    output::print(&demo.to_string())
+}
+
+/// The last lines of the demo, for a reader without statistics.
+impl fmt::Display for Demo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "\n{} that resemble the people of the US census of 1994 are in {}.",
+            counted(self.run.records, "synthetic record"),
+            self.synthetic.display()
+        )?;
+        writeln!(
+            f,
+            "The services saw only encrypted records, and counts with noise."
+        )?;
+        writeln!(f, "{}", guarantee(self.run.epsilon, self.run.delta))?;
+        writeln!(
+            f,
+            "How good the table is: {} (for the holder only). To publish with the table: {}",
+            self.report,
+            self.card.display()
+        )?;
+        writeln!(
+            f,
+            "Next, describe your own table: fhaim schema infer --data patients.csv --out patients.schema.json"
+        )
+    }
+}
+
+/// A larger factor says little more than that there is hardly any protection.
+const MAX_FACTOR: f64 = 1_000.0;
+
+/// Describes the guarantee for one person with one record.
+fn guarantee(epsilon: f64, delta: f64) -> String {
+    match epsilon.exp() {
+        factor if factor <= MAX_FACTOR => format!(
+            "One person changes the probability of any result by a factor of at most {factor:.2}, apart from a chance \
+             of {delta:e} (epsilon {epsilon})."
+        ),
+        _ => format!("Epsilon {epsilon} guarantees almost nothing about a single person."),
+    }
 }
 
 const TABLE: &str = "adult.csv";
 const SYNTHETIC: &str = "synthetic.csv";
 const RELEASES: &str = "synthetic.releases.json";
 const REPORT: &str = "report.html";
+const CARD: &str = "synthetic.card.html";
 
 fn request(arguments: &DemoArguments) -> GenerateArguments {
     let folder = &arguments.out;
@@ -158,6 +198,12 @@ fn address(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_epsilons_are_said_to_guarantee_nothing() {
+        assert!(guarantee(1.0, 1e-9).contains("at most 2.72, apart from a chance of 1e-9"));
+        assert!(guarantee(10.0, 1e-9).contains("almost nothing"));
+    }
 
     #[test]
     fn file_url_is_percent_encoded() {

@@ -28,6 +28,7 @@ pub(crate) use copies::copy_check;
 pub use copies::{Copies, count_copies};
 pub(crate) use decide::assess;
 pub(crate) use evidence::{Evidence, Family};
+pub(crate) use summary::served;
 pub(crate) use form::form_checks;
 pub(crate) use models::{membership_check, prediction_check};
 pub(crate) use pairs::Columns;

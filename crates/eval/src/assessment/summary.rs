@@ -88,8 +88,8 @@ fn not_for(uses: &[ColumnUse]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Do not use the table for {}.", parts.join(", or for ")))
 }
 
-/// Counts the columns and pairs that serve their purposes.
-fn served(uses: &[ColumnUse]) -> Option<String> {
+/// Counts the columns and pairs that serve their purposes, as a sentence.
+pub(crate) fn served(uses: &[ColumnUse]) -> Option<String> {
     use AnalysisPurpose::{Association, Means, Rates, Shares};
     let (columns, all) = count_good(uses, &[Shares, Means], 1);
     if all == 0 {

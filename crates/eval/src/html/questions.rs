@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use fhaim_domain::counted;
 
 use super::{Fact, grouped};
-use crate::{AreaName, Report, Severity, charts::escaped};
+use crate::{AreaName, Report, Severity, assessment::served, charts::escaped};
 
 /// A larger factor says little more than that there is hardly any protection.
 const MAX_FACTOR: f64 = 1_000.0;
@@ -64,10 +64,10 @@ impl Questions<'_> {
             false if is_severe => "Only in part.",
             false => "Yes, with slight differences.",
         };
-        (
-            verdict,
-            assessment.summary.first().cloned().unwrap_or_default(),
-        )
+        let worst = assessment.summary.first().cloned();
+        let served = served(&assessment.uses);
+        let sentences: Vec<String> = worst.into_iter().chain(served).collect();
+        (verdict, sentences.join(" "))
     }
 
     fn protected(&self) -> String {
