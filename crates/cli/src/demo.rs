@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_epsilons_are_said_to_guarantee_nothing() {
+    fn large_epsilon_guarantees_almost_nothing() {
         assert!(guarantee(1.0, 1e-9).contains("at most 2.72, apart from a chance of 1e-9"));
         assert!(guarantee(10.0, 1e-9).contains("almost nothing"));
     }
