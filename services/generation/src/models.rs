@@ -12,6 +12,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
+use crate::problem::Refusal;
 use crate::store::{datasets as parents, jobs};
 use crate::{State, datasets};
 
@@ -111,11 +112,7 @@ pub async fn discard_unnamed(state: &State, dataset: Uuid, job: Uuid) -> Result<
 }
 
 fn damaged(dataset: Uuid, job: Uuid) -> Failure {
-    let detail = format!(
-        "the stored model of job {job} of dataset {dataset} is damaged; other jobs are not affected. \
-         `fhaim job retry {job}` fits it again to the stored releases, at no cost"
-    );
-    Failure::new(ProblemKind::Internal, detail)
+    Refusal::DamagedModel { job, dataset }.into()
 }
 
 /// Returns whether a job's stored model can be read.

@@ -54,6 +54,17 @@ pub enum Refusal {
     /// The operator has disabled the account.
     #[error("the account is disabled; ask the operator of this service")]
     Disabled,
+    /// A stored model is damaged or missing.
+    #[error(
+        "the stored model of job {job} of dataset {dataset} is damaged; other jobs are not affected. `fhaim job retry \
+         {job}` fits it again to the stored releases, at no cost"
+    )]
+    DamagedModel {
+        /// The job.
+        job: Uuid,
+        /// Its dataset.
+        dataset: Uuid,
+    },
     /// The account still has datasets.
     #[error(
         "the account still has {}; delete all datasets first, at all services", counted(*.0, "dataset")
@@ -274,6 +285,7 @@ impl Refusal {
     /// Returns the problem kind of the refusal.
     pub fn kind(&self) -> ProblemKind {
         match self {
+            Self::DamagedModel { .. } => ProblemKind::Internal,
             Self::SignUpClosed | Self::Disabled | Self::WrongPassword => ProblemKind::Forbidden,
             Self::Credentials | Self::Token => ProblemKind::Unauthenticated,
             Self::TooManyTries(_) => ProblemKind::TooManyRequests,

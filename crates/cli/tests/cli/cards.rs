@@ -34,7 +34,7 @@ fn generated(command: &str, more: &str) -> TempDir {
 #[test]
 fn card_has_the_digest_and_the_records_of_its_table() {
     for (command, setting) in [("local", "in the clear"), ("run", "under encryption")] {
-        let folder = generated(command, "--epsilon 2 --records 50");
+        let folder = generated(command, "--epsilon 2 --rows 50");
         let card = card(folder.path());
         let file = &card["distribution"][0];
         let digest = Sha256::digest(read(folder.path(), "out.csv"));

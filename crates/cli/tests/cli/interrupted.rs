@@ -313,10 +313,7 @@ fn finished_run_is_not_repeated_without_force() {
         );
         assert_eq!(read(), written);
         assert_eq!(history(folder.path()).len(), 1);
-        succeed(
-            folder.path(),
-            &[&arguments[..], &["--force", "--yes"]].concat(),
-        );
+        succeed(folder.path(), &[&arguments[..], &["--force"]].concat());
         assert!(
             read()
                 .iter()
@@ -458,7 +455,7 @@ fn changed_releases_are_refused() {
 
     // An older copy: the run would make releases again with new noise.
     fs::write(&path, &old).unwrap();
-    for name in ["out.csv", "out.model"] {
+    for name in ["out.csv", "out.model", "out.card.html", "out.card.json"] {
         fs::remove_file(folder.path().join(name)).unwrap();
     }
     refuse(
@@ -482,7 +479,7 @@ fn two_programs_do_not_continue_one_run() {
         &arguments,
         "another program is working on this run",
     );
-    let forced = [&arguments[..], &["--force", "--yes"]].concat();
+    let forced = [&arguments[..], &["--force"]].concat();
     refuse(
         folder.path(),
         &forced,

@@ -28,11 +28,11 @@ pub(crate) use copies::copy_check;
 pub use copies::{Copies, count_copies};
 pub(crate) use decide::assess;
 pub(crate) use evidence::{Evidence, Family};
-pub(crate) use summary::served;
 pub(crate) use form::form_checks;
 pub(crate) use models::{membership_check, prediction_check};
 pub(crate) use pairs::Columns;
 pub(crate) use rules::{constraint_checks, order_checks};
+pub(crate) use summary::served;
 
 /// What a synthetic table can be used for. It feeds the report, the page, the JSON output and the Python client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

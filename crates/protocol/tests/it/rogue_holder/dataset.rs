@@ -472,7 +472,7 @@ impl Dataset {
                 };
                 let released = one.0.decrypt_witnessed(&request, digests);
                 let frozen = one.0.record().chain_state().frozen();
-                if frozen == Some(Freeze::Noise) {
+                if frozen == Some(Freeze::Upload) {
                     assert!(matches!(released, Err(Error::Refused)), "{released:?}");
                     return Ok(Outcome::Frozen);
                 }
