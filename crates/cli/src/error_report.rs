@@ -159,7 +159,7 @@ fn table_place(error: &TableError) -> Place {
         | TableError::Total { row, line, .. }
         | TableError::Constraint { row, line, .. }
         | TableError::Blank { row, line, .. } => {
-            (place.row, place.line) = (Some(*row), Some(*line))
+            (place.row, place.line) = (Some(*row), Some(*line));
         }
         TableError::Cell {
             row, line, column, ..

@@ -63,6 +63,7 @@ async fn long_table_is_streamed_in_bounded_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow"]
 async fn wrong_sign_ins_take_bounded_memory_and_return_it() {
     let _alone = ALONE.lock().await;
     let service = Service::start_working(Kind::Sqlite).await;

@@ -124,7 +124,7 @@ pub enum Beginning {
     /// `--force`: the run replaces all files. The lock is of another run's releases file.
     Replacing(Option<File>),
     /// There is a releases file, from which the run continues.
-    Found(Found),
+    Found(Box<Found>),
 }
 
 impl Beginning {
@@ -136,11 +136,11 @@ impl Beginning {
         Ok(match (locked(path)?, force) {
             (locked, true) => Self::Replacing(locked.map(|(lock, _)| lock)),
             (None, false) => Self::New,
-            (Some((lock, text)), false) => Self::Found(Found {
+            (Some((lock, text)), false) => Self::Found(Box::new(Found {
                 file: ReleasesFile::parse(path, &text)?,
                 state: digest(&text),
                 lock,
-            }),
+            })),
         })
     }
 

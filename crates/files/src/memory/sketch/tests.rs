@@ -277,6 +277,7 @@ fn beyond(deviations: f64) -> f64 {
 
 /// The share of matching records in a sample is binomial. 1,000 tables for each overlap.
 #[test]
+#[ignore = "slow"]
 fn recognition_rates_are_as_derived() {
     const TABLES: usize = 1_000;
     let mut rng = ChaCha20Rng::seed_from_u64(5);
