@@ -33,7 +33,7 @@ pub fn in_folder(folder: &Path) -> Common {
         workers: 1,
         lease_seconds: 1,
         orphan_seconds: 3600,
-        reserve_bytes: 1 << 20,
+        reserve_bytes: 1 << 16,
         attempt_seconds: 24 * 3600,
     }
 }

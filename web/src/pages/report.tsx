@@ -26,11 +26,12 @@ function Embedded({ page }: { page: string }) {
 }
 
 function show(page: string, host: HTMLElement) {
-  const parsed = new DOMParser().parseFromString(page, "text/html");
-  const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   // The content security policy allows a constructed style sheet, but no `style` element.
+  const [style = "", css = ""] = /<style>([^<]*)<\/style>/.exec(page) ?? [];
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync([...parsed.querySelectorAll("style")].map(({ textContent }) => textContent).join("\n"));
+  sheet.replaceSync(css);
+  const parsed = new DOMParser().parseFromString(page.replace(style, ""), "text/html");
+  const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   root.adoptedStyleSheets = [sheet];
   const content = document.createElement("div");
   content.className = "page";
