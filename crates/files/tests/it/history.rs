@@ -1,4 +1,5 @@
 //! The usage history of a machine, as programs without a terminal use it.
+#![allow(clippy::unwrap_used)]
 
 use std::{
     env,
