@@ -77,6 +77,18 @@ fn card_states_the_holders_and_on_whose_noise_the_guarantee_relies() {
     assert!(page.contains("up to 1 holder together"));
 }
 
+/// Whether a text has a word that is not a part of a longer word or number.
+fn has_word(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(start, _)| {
+        let before = text[..start].chars().next_back();
+        let after = text[start + word.len()..].chars().next();
+        [before, after]
+            .into_iter()
+            .flatten()
+            .all(|c| !c.is_alphanumeric())
+    })
+}
+
 /// Everything of a privately drafted schema is paid for, and a card has no other value of the records. The bound on the
 /// number of records follows from the table, so it is not in the card either.
 #[test]
@@ -106,7 +118,7 @@ fn card_has_no_value_that_its_schema_lacks() {
         .filter(|cell| cell.len() > 4 && !schema.contains(cell))
         .collect();
     assert!(cells.len() > 4_000, "{}", cells.len());
-    let found: Vec<&&str> = cells.iter().filter(|cell| shown.contains(**cell)).collect();
+    let found: Vec<&&str> = cells.iter().filter(|cell| has_word(&shown, cell)).collect();
     assert!(found.is_empty(), "{found:?}");
     let card = card(path);
     assert_eq!(card["fhaim:schema"]["fhaim:origin"], "private draft");

@@ -130,7 +130,10 @@ fn rule_that_is_not_proposed_is_refused() {
 /// Runs the command in a terminal that `script` of util-linux makes, and types the answers. Returns its output.
 fn at_a_terminal(folder: &Path, answers: &str) -> String {
     let program = env!("CARGO_BIN_EXE_fhaim");
-    let command = format!("{program} {}", infer(&["--out", "s.json"]).join(" "));
+    let command = format!(
+        "{program} {}",
+        infer(&["--out", "s.json", "--force"]).join(" ")
+    );
     let child = Command::new("script")
         .args(["-qec", &command, "/dev/null"])
         .current_dir(folder)
