@@ -285,6 +285,9 @@ fn remote_way_out(error: &fhaim_sdk::Error) -> Option<&'static str> {
         }
         E::Problem { problem } => match problem.kind {
             ProblemKind::Unavailable => Some("run the command again later"),
+            ProblemKind::Unauthenticated if is_about_a_token(problem.detail.as_deref()) => {
+                Some("sign in with `fhaim account login`")
+            }
             ProblemKind::NotFound if problem.detail.is_none() => Some(
                 "check the identifier. `fhaim dataset list` and `fhaim job list DATASET` list those of this account",
             ),
@@ -292,6 +295,12 @@ fn remote_way_out(error: &fhaim_sdk::Error) -> Option<&'static str> {
         },
         _ => None,
     }
+}
+
+/// Whether a refusal is about the token of a session, and not about a password.
+#[cfg(feature = "server")]
+fn is_about_a_token(detail: Option<&str>) -> bool {
+    detail.is_none_or(|detail| detail.contains("token"))
 }
 
 /// A run that was rejected before its first release.

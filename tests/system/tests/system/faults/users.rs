@@ -163,7 +163,7 @@ impl<'a> User<'a> {
 
     fn upload(&self, dataset: &str, variant: usize) {
         let ((csv, _), seed) = (files(variant), VARIANTS[variant].2);
-        let upload = ["dataset", "upload", dataset, "--data", &csv, "--yes"];
+        let upload = ["dataset", "upload", dataset, "--data", &csv];
         let upload = [&upload[..], &["--seed", seed, "--yes"]].concat();
         self.until(&upload, |result| {
             (result.success || result.err.contains("uploaded already")).then_some(())
@@ -181,7 +181,7 @@ impl<'a> User<'a> {
             if result.success {
                 return id(&serde_json::from_str(&result.out).unwrap());
             }
-            let spent = result.err.contains("The privacy budget is spent");
+            let spent = result.err.contains("none is left");
             assert!(!spent, "{owned:?}: {}", result.err);
             self.note_failure(&run, &result, started);
             if result.err.contains("upload its records first") {
@@ -324,7 +324,7 @@ impl<'a> User<'a> {
         // A token can be refused because of a clock jump, which ends without a new sign-in. A rollback also loses the
         // token that replaced another shortly before, and then only a new sign-in helps.
         let is_lasting = !err.contains("the token") || since.elapsed() > LONGEST_JUMP;
-        if err.contains("Sign in first") && is_lasting {
+        if err.contains("account login") && is_lasting {
             self.diary.lock().unwrap().signed_out += 1;
             self.stage.services.try_sign_in(name);
         }
