@@ -163,7 +163,9 @@ fn published_tables_are_synthesized_on_postgres_and_s3() {
         let rows = records.to_string();
         services.run(
             "ana",
-            &["download", job, "--rows", &rows, "--out", "made.csv"],
+            &[
+                "download", job, "--rows", &rows, "--out", "made.csv", "--force",
+            ],
         );
         let check = ["schema", "check", &schema, "--data", "made.csv"];
         services.run("ana", &check);

@@ -112,11 +112,7 @@ fn run_survives_damaged_noise_that_is_repaired() {
     flip(&noise);
     let job = services.json("ana", &["job", "run", &dataset, "--yes"]);
     let job = job["id"].as_str().unwrap();
-    logged(
-        &services,
-        COMPUTATION,
-        "the stored bytes do not match their digest",
-    );
+    logged(&services, COMPUTATION, "bytes do not match their digest");
     counted(
         &services,
         COMPUTATION,

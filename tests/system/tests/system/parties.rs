@@ -205,7 +205,7 @@ fn check_releases(services: &Services, setting: Division, id: &str, job: &str) {
         let entries = ledger["runs"][0]["releases"].as_array().unwrap();
         assert_eq!(ledger["runs"].as_array().unwrap().len(), 1);
         assert_eq!(entries.len(), served.as_array().unwrap().len());
-        services.run(holder, &["download", job, "--out", "made.csv"]);
+        services.run(holder, &["download", job, "--out", "made.csv", "--force"]);
         let made = fs::read_to_string(services.folder.path().join("made.csv")).unwrap();
         assert_eq!(made.lines().next(), Some("x,c,y"));
     }
