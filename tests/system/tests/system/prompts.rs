@@ -81,12 +81,12 @@ fn second_dataset_over_the_same_records_shows_the_total_cost() {
     // At a terminal the command asks, and creates nothing if the answer is no.
     let arguments = create(&[]).join(" ");
     let (shown, well) = at_a_terminal(&services, &arguments, "n");
-    assert!(shown.contains("Use them again?") && !well, "{shown}");
+    assert!(shown.contains("[y/N]") && !well, "{shown}");
     let datasets = services.json("ana", &["dataset", "list"]);
     assert_eq!(datasets.as_array().unwrap().len(), 2);
     let arguments = create(&["--yes"]).join(" ");
     let (shown, well) = at_a_terminal(&services, &arguments, "");
-    assert!(well && !shown.contains("Use them again?"), "{shown}");
+    assert!(well && !shown.contains("[y/N]"), "{shown}");
 }
 
 /// A dataset that another machine uploaded may have the same records, but this machine has no record of it.
