@@ -88,7 +88,7 @@ fn restored_backup_freezes_only_datasets_with_later_releases() {
     assert!(compared, "{words}");
     let up = Up::start(&data, &listen);
     login(&up);
-    run(&["download", &done, "--out", "still.csv"]);
+    run(&["download", &done, "--out", "still.csv", "--force"]);
     job(&still);
     let (frozen, words) = fhaim(folder.path(), &data, &["job", "run", &moved, "--yes"]);
     assert!(!frozen && words.contains("set back"), "{words}");
@@ -198,7 +198,7 @@ fn restored_backup_freezes_datasets_of_two_holders_with_later_releases() {
     let up = Up::start(&data, &listen);
     for holder in &holders {
         holder.log_in(&up, &[]);
-        holder.run(&["download", &done, "--out", "still.csv"]);
+        holder.run(&["download", &done, "--out", "still.csv", "--force"]);
     }
     ben.job(&still);
     let (began, words) = ben.ask(&["job", "run", &moved, "--yes"]);

@@ -57,7 +57,7 @@ fn whole(services: &Services) {
         "--epsilon",
         "1",
     ];
-    let files = ["--out", "own.csv", "--seed", "5", "--yes"];
+    let files = ["--out", "own.csv", "--seed", "5", "--yes", "--force"];
     services.run("ana", &[&["run"], &data[..], &files[..]].concat());
     let own = read_json(&services.folder.path().join("own.releases.json"));
     let served = get(services, "ana", &job);

@@ -189,7 +189,7 @@ fn check_releases(services: &Services, setting: Division, id: &str, job: &str) {
         "1",
     ];
     let seed = SEED.to_string();
-    let files = ["--out", "own.csv", "--seed", &seed, "--yes"];
+    let files = ["--out", "own.csv", "--seed", &seed, "--yes", "--force"];
     let together = [
         &["local", "--holders", "3"],
         &data[..],

@@ -26,7 +26,16 @@ fn services(backing: &Backing, keys: usize, witness: bool) -> Services {
 /// Returns the integers of `fhaim run` with the same seed as the noise of [`Services::dataset`].
 fn own(services: &Services) -> Vec<Vec<i64>> {
     let data = ["run", "--data", "t.csv", "--schema", "t.schema.json"];
-    let more = ["--epsilon", "1", "--out", "own.csv", "--seed", "5", "--yes"];
+    let more = [
+        "--epsilon",
+        "1",
+        "--out",
+        "own.csv",
+        "--seed",
+        "5",
+        "--yes",
+        "--force",
+    ];
     services.run("ana", &[&data[..], &more].concat());
     let own = read_json(&services.folder.path().join("own.releases.json"));
     answers(&own["releases"], "values")

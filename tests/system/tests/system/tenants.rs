@@ -131,7 +131,7 @@ fn every_route_refuses_the_token_of_another_account() {
     assert!(tried >= 20, "only {tried} routes were called");
     let after = services.json("ana", &["dataset", "show", &dataset]);
     assert_eq!(before, after);
-    services.run("ana", &["download", &job, "--out", "still.csv"]);
+    services.run("ana", &["download", &job, "--out", "still.csv", "--force"]);
 }
 
 /// An account that knows the identifier of another account's dataset cannot register it at any service. The key service

@@ -269,7 +269,15 @@ impl<'a> User<'a> {
     fn look_around(&self, owned: &Owned) {
         self.persist(&["ledger", &owned.dataset]);
         let out = format!("{}.csv", self.name);
-        let download = ["download", &owned.jobs[0], "--rows", "50", "--out", &out];
+        let download = [
+            "download",
+            &owned.jobs[0],
+            "--rows",
+            "50",
+            "--out",
+            &out,
+            "--force",
+        ];
         self.until(&download, |result| result.success.then_some(()));
         self.diary.lock().unwrap().downloads += 1;
     }
