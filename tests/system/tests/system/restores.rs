@@ -167,12 +167,22 @@ fn between_jobs(services: &mut Services, set: &[usize]) {
     assert!(pairs().len() > 3 && 2 * alike < pairs().len(), "{place}");
     // The first run's entries are unchanged, and the second run has its own.
     let after = ledger(services, &dataset);
-    assert_eq!(after["runs"][0], before.unwrap()["runs"][0], "{place}");
+    assert_eq!(charged(&after), charged(&before.unwrap()), "{place}");
     assert_eq!(after["runs"].as_array().unwrap().len(), 2, "{place}");
     assert!(
         !runs(services, &dataset),
         "{place}: a third run was possible"
     );
+}
+
+/// Returns the first run of a ledger without the names of its phases, which a restored generation service has lost.
+fn charged(ledger: &Value) -> Value {
+    let mut run = ledger["runs"][0].clone();
+    run.as_object_mut().unwrap().remove("phases");
+    for release in run["releases"].as_array_mut().unwrap() {
+        release.as_object_mut().unwrap().remove("phase");
+    }
+    run
 }
 
 /// Checks whether another job can be run to its end.
