@@ -47,7 +47,7 @@ pub fn shown(name: &str) -> Cow<'_, str> {
 }
 
 /// Returns the names of columns for a remark about all of them, such as `columns "a", "b"`. Of more than
-/// [`MAX_NAMED`] columns, only the first are named.
+/// `MAX_NAMED` columns, only the first are named.
 pub fn named(columns: &[&str]) -> String {
     let shown: Vec<String> = columns
         .iter()

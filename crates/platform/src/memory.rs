@@ -4,7 +4,7 @@
 //! of requests, a service would stay as large as it was at its largest. The functions do nothing with other allocators.
 
 /// Makes blocks of at least a mebibyte return to the system when they are freed, and lets each heap keep at most 8 MiB of
-/// freed memory at its end, which [`release`] cannot return. By default, both limits grow with the largest block that
+/// freed memory at its end, which `release` cannot return. By default, both limits grow with the largest block that
 /// was freed. A service calls it when it starts.
 pub fn keep_little() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
