@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use fhaim_domain::{Clique, Domain};
-use fhaim_fuzz::{choice, edited, correct_model_checksum, rng};
+use fhaim_fuzz::{choice, correct_model_checksum, edited, rng};
 use fhaim_pgm::{FitOptions, Measurement, Model, fit_once};
 use libfuzzer_sys::fuzz_target;
 

@@ -252,7 +252,7 @@ fn read_schema(json: &str) -> PyResult<Schema> {
 mod _native {
     #[pymodule_export]
     use super::{
-        Reading, Refused, Table, accept, draft, evaluate, fit, forget_dataset, record_bound, sample,
-        typed, upload,
+        Reading, Refused, Table, accept, draft, evaluate, fit, forget_dataset, record_bound,
+        sample, typed, upload,
     };
 }
