@@ -13,7 +13,7 @@
 //! | [`attack()`] | membership inference: which records were used for training? |
 //! | [`Model`] | trained networks, as written to a file |
 //!
-//! The command is `fhaim-lab gan`; `fhaim` has none of this. docs/FEDERATED.md says what each method protects.
+//! The command is `fhaim-lab gan`; `fhaim` has none of this. docs/research/gan.md says what each method protects.
 
 #![warn(missing_debug_implementations)]
 

@@ -3,7 +3,7 @@
 //! A mix is the mean of l records of one class, drawn at random for each mix, with noise. With S parties, each party
 //! mixes its own records, and a server averages the S vectors.
 //!
-//! docs/FEDERATED.md lists the differences from the paper and their reasons. In short:
+//! docs/research/cape.md lists the differences from the paper and their reasons. In short:
 //!
 //! - The number of records of each class at each party is public.
 //! - Neighbouring tables differ in one record, which is replaced by another of the same class and party.

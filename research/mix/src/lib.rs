@@ -13,7 +13,7 @@
 //! A release is the *sum* of a mix's integer vectors with discrete Gaussian noise; the mean is computed from it
 //! afterwards. No floating-point number is involved between a record's integers and a release.
 //!
-//! docs/FEDERATED.md explains the differences from the paper's accounting.
+//! docs/research/cape.md explains the differences from the paper's accounting.
 
 #![warn(missing_debug_implementations)]
 

@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    /// The example of docs/FEDERATED.md: N = T = 60,000, ten classes, epsilon 10, noised labels.
+    /// The example of docs/research/cape.md: N = T = 60,000, ten classes, epsilon 10, noised labels.
     #[test]
     fn mixes_need_the_noise_of_the_corrected_accounting() {
         for (records, expected) in [(4, 0.319), (32, 0.126)] {

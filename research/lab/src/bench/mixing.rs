@@ -1,7 +1,7 @@
 //! `fhaim-lab bench mix`: trains classifiers on mixes of images, and shows printed figures next to the results.
 //!
 //! Four fifths of the images are mixed, the rest is for testing. The CAPE column of the paper shows central DP-CDA (see
-//! docs/FEDERATED.md), so it appears next to that.
+//! docs/research/cape.md), so it appears next to that.
 
 mod printed;
 

@@ -18,7 +18,7 @@ pub enum Score {
     /// Only the winner is paid for.
     SquaredL2,
     /// w (||M - Mhat|| - c0 sigma n) with the FHAIM paper's polynomial in place of the distance.
-    /// Only the winner is paid for (docs/FEDERATED.md, "The paper's own experiment").
+    /// Only the winner is paid for (docs/research/fhaim.md, "The paper's own experiment").
     PolynomialL1,
 }
 

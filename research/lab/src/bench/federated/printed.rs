@@ -2,7 +2,7 @@
 //! rule `cluster`.
 //!
 //! Its accounting charges selections less than they cost, and its workload error may be over other sets than the text
-//! says. docs/FEDERATED.md explains both.
+//! says. docs/research/flaim.md explains both.
 
 /// Table, rule, and mean heterogeneity.
 const HETEROGENEITY: [(&str, &str, f64); 8] = [

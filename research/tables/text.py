@@ -1,0 +1,36 @@
+"""Markdown of figures."""
+
+import math
+
+
+def table(heading, rows):
+    """Returns a Markdown table of these cells."""
+    lines = [heading, ["---"] * len(heading), *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def figure(mean, error=None, digits=3):
+    """Returns "mean (standard error)"; a mean that is not finite is named."""
+    if mean is None:
+        return ""
+    if not math.isfinite(mean):
+        return "infinite"
+    return f"{mean:.{digits}f}" + (f" ({error:.{digits}f})" if error is not None else "")
+
+
+def deviations(ours, error, printed):
+    """Returns by how many of our standard errors our figure is above the printed one; None if that is unknown."""
+    if None in (ours, error, printed) or not error:
+        return None
+    return (ours - printed) / error
+
+
+def signed(difference):
+    """Returns a difference in standard errors with its sign, or an empty cell."""
+    return "" if difference is None else f"{difference:+.1f}"
+
+
+def agreement(differences):
+    """Returns how many of the known differences are at most two standard errors."""
+    known = [difference for difference in differences if difference is not None]
+    return f"{sum(abs(difference) <= 2 for difference in known)} of {len(known)}"
