@@ -244,7 +244,7 @@ fn forget_dataset(dataset: &str) -> PyResult<Vec<String>> {
 
 fn read_schema(json: &str) -> PyResult<Schema> {
     Schema::from_json("the schema", json.as_bytes())
-        .map_err(|error| refused(WorkFailure::from(error)))
+        .map_err(|error| refused(fhaim_cli::Error::from(error).into()))
 }
 
 /// The command `fhaim` in this process.
