@@ -20,6 +20,7 @@ pub mod command;
 pub mod config;
 pub mod files;
 pub mod hospital;
+pub mod pieces;
 mod port;
 mod services;
 pub mod tables;

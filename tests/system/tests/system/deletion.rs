@@ -2,13 +2,12 @@
 //! sealed secret key.
 
 use std::{
-    collections::HashSet,
     fs,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use fhaim_kit::{Backing, NAMES, ServiceOptions, Services, until};
+use fhaim_kit::{Backing, NAMES, ServiceOptions, Services, pieces::Pieces, until};
 use sqlx::{Connection, Row, SqliteConnection};
 
 use super::PROGRAM;
@@ -16,51 +15,6 @@ use super::PROGRAM;
 const GENERATION: usize = 0;
 const COMPUTATION: usize = 1;
 const CRYPTO: usize = 2;
-
-/// Pieces of data that must be deleted: the 16 bytes at each multiple of 16. A file with any 32 consecutive bytes of
-/// the data has a piece.
-struct Pieces {
-    all: HashSet<u128>,
-    /// Whether a piece ends with these 24 bits. This excludes most positions of a file without a lookup.
-    ends: Vec<bool>,
-}
-
-impl Pieces {
-    fn new() -> Self {
-        Self {
-            all: HashSet::new(),
-            ends: vec![false; 1 << 24],
-        }
-    }
-
-    fn end(piece: u128) -> usize {
-        (piece & 0xff_ffff) as usize
-    }
-
-    fn add(&mut self, bytes: &[u8]) {
-        for piece in bytes.chunks_exact(16) {
-            // Zeros and headers are common to unrelated data.
-            let zeros = piece.iter().filter(|&&byte| byte == 0).count();
-            if zeros < 6 {
-                let piece = u128::from_be_bytes(piece.try_into().unwrap());
-                self.all.insert(piece);
-                self.ends[Self::end(piece)] = true;
-            }
-        }
-    }
-
-    /// Checks whether the bytes hold a piece at any position.
-    fn is_in(&self, bytes: &[u8]) -> bool {
-        let mut last = 0_u128;
-        for (read, &byte) in bytes.iter().enumerate() {
-            last = last << 8 | u128::from(byte);
-            if read >= 15 && self.ends[Self::end(last)] && self.all.contains(&last) {
-                return true;
-            }
-        }
-        false
-    }
-}
 
 /// Returns all files below a folder.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
@@ -116,7 +70,7 @@ fn pieces(services: &Services, dataset: &str) -> Pieces {
     let sealing = column(services, COMPUTATION, sealing, dataset);
     assert!(sealing.len() > 32);
     pieces.add(&sealing);
-    assert!(pieces.all.len() > 10_000, "{} pieces", pieces.all.len());
+    assert!(pieces.count() > 10_000, "{} pieces", pieces.count());
     pieces
 }
 
