@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use fhaim_cli::in_process::{
     self, Done, Endpoints, Evaluate, Fit, RecordBound, Sample, SchemaDraftRequest, Secret,
-    UploadRequest, WorkFailure,
+    UploadRequest,
 };
 use fhaim_domain::Schema;
 use pyo3::{prelude::*, types::PyBytes};
