@@ -226,6 +226,7 @@ fn remote_exit_code(error: &fhaim_sdk::Error) -> u8 {
     match error {
         E::Problem { problem } if problem.status < 500 => 2,
         E::SignedOut
+        | E::WrongCredentials
         | E::WrongPassword
         | E::Journal { .. }
         | E::Ladder { .. }
@@ -253,7 +254,7 @@ fn remote_kind(error: &fhaim_sdk::Error) -> String {
     use fhaim_sdk::Error as E;
     let kind = match error {
         E::Problem { problem } => return problem.kind.name(),
-        E::SignedOut | E::WrongPassword => "unauthenticated",
+        E::SignedOut | E::WrongCredentials | E::WrongPassword => "unauthenticated",
         E::Unreachable { .. } => "unreachable",
         E::Journal { .. } | E::Ladder { .. } | E::Write(_) => "file",
         E::UploadRunning { .. } | E::Mixed(_) | E::UploadedElsewhere(_) => "upload",
@@ -285,9 +286,7 @@ fn remote_way_out(error: &fhaim_sdk::Error) -> Option<&'static str> {
         }
         E::Problem { problem } => match problem.kind {
             ProblemKind::Unavailable => Some("run the command again later"),
-            ProblemKind::Unauthenticated if is_about_a_token(problem.detail.as_deref()) => {
-                Some("sign in with `fhaim account login`")
-            }
+            ProblemKind::Unauthenticated => Some("sign in with `fhaim account login`"),
             ProblemKind::NotFound if problem.detail.is_none() => Some(
                 "check the identifier. `fhaim dataset list` and `fhaim job list DATASET` list those of this account",
             ),
@@ -295,12 +294,6 @@ fn remote_way_out(error: &fhaim_sdk::Error) -> Option<&'static str> {
         },
         _ => None,
     }
-}
-
-/// Whether a refusal is about the token of a session, and not about a password.
-#[cfg(feature = "server")]
-fn is_about_a_token(detail: Option<&str>) -> bool {
-    detail.is_none_or(|detail| detail.contains("token"))
 }
 
 /// A run that was rejected before its first release.
@@ -407,5 +400,24 @@ fn cell_way_out(problem: &CellProblem) -> Option<&'static str> {
             "correct it, add the category to the schema, or declare one for all others with `\"other\": CATEGORY`",
         ),
         _ => None,
+    }
+}
+
+#[cfg(all(test, feature = "server"))]
+mod tests {
+    use fhaim_api::problem::{Problem, ProblemKind};
+
+    use super::*;
+
+    /// The words of a refusal are those of the service, and may be in any language.
+    #[test]
+    fn refused_token_leads_to_a_sign_in_whatever_its_words() {
+        let problem = Problem::new(ProblemKind::Unauthenticated).with_detail("abgelaufen");
+        let refused = fhaim_sdk::Error::Problem {
+            problem: Box::new(problem),
+        };
+        let way_out = remote_way_out(&refused).unwrap();
+        assert!(way_out.contains("fhaim account login"), "{way_out}");
+        assert_eq!(remote_way_out(&fhaim_sdk::Error::WrongCredentials), None);
     }
 }

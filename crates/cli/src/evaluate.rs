@@ -27,7 +27,7 @@ Examples:
   fhaim evaluate --real train.csv --held-out test.csv --synthetic synthetic.csv \\
       --schema patients.schema.json --json > report.json
   fhaim evaluate --real train.csv --held-out test.csv --synthetic synthetic.csv \\
-      --schema patients.schema.json --model synthetic.model --ledger synthetic.releases.json
+      --schema patients.schema.json --model synthetic.model --releases synthetic.releases.json
 
 The report contains exact statistics of the real records. It is not private: only their holder may see it.
 
@@ -68,7 +68,7 @@ pub struct EvaluateArguments {
         requires = "held_out",
         help_heading = "Input"
     )]
-    pub ledger: Option<PathBuf>,
+    pub releases: Option<PathBuf>,
     /// Output file for the report as an HTML page
     #[arg(long, value_name = "HTML")]
     pub out: Option<PathBuf>,
@@ -92,7 +92,9 @@ pub fn run(
     let schema = input::schema(&arguments.schema)?;
     let tables = [&arguments.real, &arguments.synthetic].into_iter();
     let tables = tables.chain(&arguments.held_out).filter_map(Data::file);
-    let models = [&arguments.model, &arguments.ledger].into_iter().flatten();
+    let models = [&arguments.model, &arguments.releases]
+        .into_iter()
+        .flatten();
     let files = models.chain([&arguments.schema]).map(PathBuf::as_path);
     let outputs: Vec<&Path> = arguments.out.as_deref().into_iter().collect();
     output::check_distinct(&tables.chain(files).collect::<Vec<_>>(), &outputs)?;
@@ -151,7 +153,7 @@ pub fn compare(
 /// Returns the results of membership attacks.
 fn attacked(arguments: &EvaluateArguments, tables: [&Table; 3]) -> Result<Membership, Error> {
     let [members, others, _] = tables;
-    let budget = arguments.ledger.as_deref().map(budget).transpose()?;
+    let budget = arguments.releases.as_deref().map(budget).transpose()?;
     let scores = match &arguments.model {
         None => None,
         Some(path) => {

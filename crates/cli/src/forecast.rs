@@ -14,6 +14,15 @@ use crate::error::Error;
 /// Largest number of columns that a text names.
 const MAX_NAMES: usize = 8;
 
+/// What a run spends, and the records that it uses.
+#[derive(Clone, Copy, Debug)]
+pub struct RunBudget {
+    /// Epsilon of the budget.
+    pub epsilon: f64,
+    /// The records.
+    pub records: RecordCount,
+}
+
 /// Returns the forecast of a run over a dataset with these terms. `None` if the mechanism has no forecast.
 ///
 /// # Errors
@@ -25,24 +34,28 @@ pub fn of_terms(terms: &Terms, records: RecordCount) -> Result<Option<Forecast>,
     Ok(forecast(&*mechanism, &job, &terms.schema, budget, records))
 }
 
-/// Prints a forecast, and returns what the user must agree to: nothing with `yes`.
-pub fn consent(forecast: Option<&Forecast>, yes: bool, progress: &Progress) -> UseConsent {
-    let Some(forecast) = forecast else {
-        return UseConsent::from(yes);
-    };
-    progress.say(text(forecast).trim_end());
+/// Prints the forecast of a run, if its mechanism has one, and returns what the user must agree to: nothing with `yes`.
+pub fn consent(
+    forecast: Option<&Forecast>,
+    run: RunBudget,
+    yes: bool,
+    progress: &Progress,
+) -> UseConsent {
     let mut question = format!(
         "Spend epsilon {} on {}?",
-        forecast.epsilon,
-        forecast.records.of_these()
+        run.epsilon,
+        run.records.of_these()
     );
-    if progress.is_quiet() {
-        question = format!("{}\n{question}", forecast.sentence);
+    if let Some(forecast) = forecast {
+        progress.say(text(forecast).trim_end());
+        if progress.is_quiet() {
+            question = format!("{}\n{question}", forecast.sentence);
+        }
     }
     UseConsent {
         yes,
         question: Some(question),
-        objection: objection(forecast),
+        objection: forecast.and_then(objection),
     }
 }
 
@@ -87,5 +100,23 @@ fn noisy(forecast: &Forecast) -> String {
     match all.len().saturating_sub(MAX_NAMES) {
         0 => format!("; noise: {named}"),
         more => format!("; noise: {named} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The mechanism of the paper has no forecast.
+    #[test]
+    fn run_without_a_forecast_is_questioned_too() {
+        let run = RunBudget {
+            epsilon: 0.5,
+            records: RecordCount::Exactly(400),
+        };
+        let agreed = consent(None, run, false, &Progress::new(true));
+        let question = agreed.question.unwrap();
+        assert!(question.starts_with("Spend epsilon 0.5 on "), "{question}");
+        assert!(consent(None, run, true, &Progress::new(true)).yes);
     }
 }

@@ -55,7 +55,7 @@ pub enum WorkFailure {
         reason: String,
         /// What to do about it, in terms of the command's flags, unless the reason says it.
         way_out: Option<String>,
-        /// Whether the work stopped because it would have used records again.
+        /// Whether the work stopped because the records were used before, or may have been.
         used_before: bool,
         /// Remarks for the user, such as the earlier uses of the records.
         remarks: Vec<String>,
@@ -70,7 +70,10 @@ impl From<Error> for WorkFailure {
         Self::Refused {
             reason: error.to_string(),
             way_out: error.way_out().map(Cow::into_owned),
-            used_before: matches!(error, Error::Files(fhaim_files::Error::UsedBefore)),
+            used_before: matches!(
+                error,
+                Error::Files(fhaim_files::Error::UsedBefore | fhaim_files::Error::UnknownUses)
+            ),
             remarks: Vec::new(),
         }
     }
@@ -381,7 +384,7 @@ impl Evaluate {
             schema: PathBuf::from(SCHEMA),
             model: None,
             model_mb: 0,
-            ledger: None,
+            releases: None,
             out: None,
             overwriting: OverwriteArguments::default(),
             json: true,

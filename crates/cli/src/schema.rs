@@ -328,7 +328,7 @@ fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, 
     if let Some(records) = records.filter(|_| spent > Rho::ZERO) {
         let out = out.unwrap_or(Path::new("standard output"));
         let out = out.display().to_string();
-        records.remember(&Use::Draft { out }, cost(spent));
+        records.remember(&Use::Draft { out }, cost(spent))?;
     }
     let draft = draft?;
     let statement = format!(

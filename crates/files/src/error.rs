@@ -90,6 +90,18 @@ pub enum Error {
     /// Records were used before, and there is no terminal to ask whether to use them again.
     #[error("these records were used before: to use them again without a question, add --yes")]
     UsedBefore,
+    /// The usage history cannot be read, and there is no terminal to ask whether to continue without it.
+    #[error(
+        "the history of used records cannot be read, so that earlier uses of these records are unknown, and this use \
+         would not be recorded: to use them without the history, add --yes"
+    )]
+    UnknownUses,
+    /// The history has another state of a run than the one from which it continues.
+    #[error(
+        "another program continued this run from a copy of its files: its releases so far are on disk and in the \
+         history, and no more are made. Choose another --out for a new run"
+    )]
+    RunElsewhere,
     /// A run is expected to give only noise, and there is no terminal to ask whether to start it.
     #[error("{0}. To run it anyway, add --yes")]
     Worthless(String),
@@ -107,6 +119,7 @@ impl Error {
         match self {
             Self::Declined => "declined",
             Self::UsedBefore => "used-before",
+            Self::UnknownUses => "unknown-uses",
             Self::Worthless(_) => "only-noise",
             Self::Table(_) => "table",
             Self::NoHome => "environment",
@@ -132,6 +145,8 @@ impl Error {
             Self::NoHome
             | Self::Declined
             | Self::UsedBefore
+            | Self::UnknownUses
+            | Self::RunElsewhere
             | Self::Worthless(_)
             | Self::Table(_)
             | Self::NoRandomness => None,
@@ -154,6 +169,8 @@ impl Error {
             | Self::NoHome
             | Self::Declined
             | Self::UsedBefore
+            | Self::UnknownUses
+            | Self::RunElsewhere
             | Self::Worthless(_)
             | Self::Table(_) => 2,
             Self::Write { .. } | Self::NoRandomness => 1,

@@ -23,7 +23,7 @@ mod tell;
 pub mod typed;
 
 pub use ask::{ask, can_ask};
-pub use consent::UseConsent;
+pub use consent::{EarlierUse, UseConsent};
 pub use error::Error;
 pub use left_out::{LeftOut, is_unnamed_index, refuse_left_out};
 pub use output::print;

@@ -43,7 +43,12 @@ pub use self::{
     total::KnownSpending,
     watch::RecordWatch,
 };
-use crate::{Error, FormatArguments, consent::UseConsent, data::Data, home, note};
+use crate::{
+    Error, FormatArguments,
+    consent::{EarlierUse, UseConsent},
+    data::Data,
+    home, note,
+};
 
 const KEY_BYTES: usize = 32;
 
@@ -79,8 +84,8 @@ pub enum Use {
 pub struct RunJournal {
     /// The run's random identifier, which the file has as well.
     pub id: Uuid,
-    /// SHA-256 of each state in which the file may be, as hexadecimal text: before and after the last write, which may
-    /// have failed.
+    /// SHA-256 of each state in which the file may be, as hexadecimal text: first before, then after the last write,
+    /// which may have failed.
     pub states: Vec<String>,
 }
 
@@ -147,15 +152,19 @@ pub fn look_up(
 ) -> Result<Option<KnownRecords>, Error> {
     let found = Found::of([records], same)?;
     let before = found.as_ref().and_then(|found| found.before.first());
-    let used = before.filter(|before| !before.is_empty());
-    if let Some(before) = used {
-        note(Account {
-            before,
-            next,
-            delta,
-        });
-    }
-    consent.into().ask(used.is_some())?;
+    let earlier = match before {
+        None => EarlierUse::Unknown,
+        Some(before) if before.is_empty() => EarlierUse::None,
+        Some(before) => {
+            note(Account {
+                before,
+                next,
+                delta,
+            });
+            EarlierUse::Known
+        }
+    };
+    consent.into().ask(earlier)?;
     Ok(found.map(Found::records))
 }
 
@@ -174,6 +183,7 @@ pub fn look_up_parties(
         return look_up(*alone, next.clone(), delta, None, yes);
     }
     let Some(found) = Found::of(parties.iter().map(|(records, _)| *records), None)? else {
+        UseConsent::from(yes).ask(EarlierUse::Unknown)?;
         return Ok(None);
     };
     let used = (parties.iter().zip(&found.before)).filter(|(_, before)| !before.is_empty());
@@ -193,7 +203,7 @@ pub fn look_up_parties(
             parties: parties.len(),
             short,
         });
-        UseConsent::from(yes).ask(true)?;
+        UseConsent::from(yes).ask(EarlierUse::Known)?;
     }
     Ok(Some(found.records()))
 }
@@ -218,6 +228,17 @@ pub fn tell_of_unknown(datasets: impl Iterator<Item = (Uuid, f64)>) {
         counted(unknown.len(), "other dataset"),
         unknown.join("\n")
     ));
+}
+
+/// Returns the states in which the releases file of a run may be, or `None` if the history does not have the run.
+///
+/// # Errors
+/// The history cannot be read.
+pub fn states_of_run(id: Uuid) -> Result<Option<Vec<String>>, Error> {
+    let history = Memory::open()?.history;
+    Ok(history
+        .journal(id)
+        .map(|(_, journal)| journal.states.clone()))
 }
 
 /// Removes a dataset from the history. Call it only if the dataset released nothing, and cannot release anything.
@@ -255,8 +276,7 @@ impl RecordSource<'_> {
 }
 
 impl Found {
-    /// Looks up tables. If the history cannot be read, makes a remark and returns `None`: everything else works without
-    /// it.
+    /// Looks up tables. If the history cannot be read, makes a remark and returns `None`.
     fn of<'a>(
         sources: impl IntoIterator<Item = RecordSource<'a>>,
         same: Option<Uuid>,
@@ -308,16 +328,20 @@ impl Found {
 }
 
 impl KnownRecords {
-    /// Adds a use of the records and its cost to the history.
-    pub fn remember(&self, used_for: &Use, cost: UseCost) {
-        self.remember_each(used_for, [Some(cost)]);
+    /// Adds a use of the records and its cost to the history. Call it before anyone sees a result.
+    ///
+    /// # Errors
+    /// The history cannot be read or written. Then nobody may see a result.
+    pub fn remember(&self, used_for: &Use, cost: UseCost) -> Result<(), Error> {
+        self.remember_each(used_for, [Some(cost)])
     }
 
     /// Adds a run's cost so far to the history, or replaces the cost that the history has for this run. Call it before
-    /// each write of the run's releases.
+    /// each write of the run's releases. The first of the journal's states is that of the file so far.
     ///
     /// # Errors
-    /// The history cannot be read or written. Then the releases must not be written either.
+    /// [`Error::RunElsewhere`] if the history has other states of the run; the history cannot be read or written. Then
+    /// the releases must not be written either.
     pub fn remember_run(
         &self,
         out: &Path,
@@ -326,6 +350,12 @@ impl KnownRecords {
     ) -> Result<(), Error> {
         let mut memory = Memory::open()?;
         let id = Some(journal.id);
+        if let Some((_, known)) = memory.history.journal(journal.id)
+            && let Some(state) = journal.states.first()
+            && !known.states.contains(state)
+        {
+            return Err(Error::RunElsewhere);
+        }
         memory.history.remove(|entry| entry.is_of(id));
         let used_for = Use::Run {
             out: out.display().to_string(),
@@ -343,35 +373,43 @@ impl KnownRecords {
     /// The history cannot be read.
     pub fn run(&self, id: Uuid) -> Result<Option<KnownRun>, Error> {
         let history = Memory::open()?.history;
-        let found = history.uses.iter().find(|entry| entry.is_of(Some(id)));
-        Ok(found.and_then(|entry| match &entry.used_for {
-            Use::Run {
-                journal: Some(journal),
-                ..
-            } => Some(KnownRun {
-                journal: journal.clone(),
-                has_these_records: history.tables.get(entry.table) == self.identities.first(),
-            }),
-            _ => None,
+        Ok(history.journal(id).map(|(entry, journal)| KnownRun {
+            journal: journal.clone(),
+            has_these_records: history.tables.get(entry.table) == self.identities.first(),
         }))
     }
 
     /// Like [`KnownRecords::remember`], for parties' tables in their order, each at its own cost if it has one.
     ///
     /// Writes all entries at once, so that a killed program records either all of them or none.
-    pub fn remember_each(&self, used_for: &Use, costs: impl IntoIterator<Item = Option<UseCost>>) {
-        let remembered = Memory::open().and_then(|mut memory| {
-            for (records, cost) in self.identities.iter().zip(costs) {
-                if let Some(cost) = cost {
-                    memory.history.add(records, used_for, cost);
-                }
+    ///
+    /// # Errors
+    /// As [`KnownRecords::remember`].
+    pub fn remember_each(
+        &self,
+        used_for: &Use,
+        costs: impl IntoIterator<Item = Option<UseCost>>,
+    ) -> Result<(), Error> {
+        let mut memory = Memory::open()?;
+        for (records, cost) in self.identities.iter().zip(costs) {
+            if let Some(cost) = cost {
+                memory.history.add(records, used_for, cost);
             }
-            memory.store()
-        });
-        if let Err(error) = remembered {
-            note(format_args!(
-                "cannot record this use of the records in the history: {error}"
-            ));
+        }
+        memory.store()
+    }
+}
+
+impl History {
+    /// Returns the entry and the journal of a run.
+    fn journal(&self, id: Uuid) -> Option<(&Entry, &RunJournal)> {
+        let entry = self.uses.iter().find(|entry| entry.is_of(Some(id)))?;
+        match &entry.used_for {
+            Use::Run {
+                journal: Some(journal),
+                ..
+            } => Some((entry, journal)),
+            _ => None,
         }
     }
 }

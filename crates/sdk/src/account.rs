@@ -3,7 +3,6 @@
 use fhaim_api::account::{
     Account, ApiKey, ApiKeyMade, CloseAccount, Credentials, NewApiKey, NewPassword, Secret,
 };
-use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_api::usage::{Usage, Used};
 use reqwest::Method;
@@ -126,11 +125,9 @@ impl Client {
     /// Checks the account's password without changing anything: opens a separate session and ends it.
     async fn check_password(&self, password: Secret) -> Result<(), Error> {
         let email = self.account().await?.email;
-        let session = self
-            .session("", &Body::json(&Credentials { email, password }))
-            .await;
-        let session = session.map_err(|error| match error.kind() {
-            Some(ProblemKind::Unauthenticated) => Error::WrongPassword,
+        let session = self.session_of(&Credentials { email, password }).await;
+        let session = session.map_err(|error| match error {
+            Error::WrongCredentials => Error::WrongPassword,
             _ => error,
         })?;
         self.end_session(session.refresh_token).await

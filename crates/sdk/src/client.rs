@@ -179,9 +179,9 @@ impl Client {
     /// Signs in.
     ///
     /// # Errors
-    /// The errors of the service.
+    /// [`Error::WrongCredentials`]; the errors of the service.
     pub async fn sign_in(&self, credentials: &Credentials) -> Result<(), Error> {
-        let session = self.session("", &Body::json(credentials)).await?;
+        let session = self.session_of(credentials).await?;
         self.keep(&mut *self.current.lock().await, session, None);
         Ok(())
     }
@@ -200,7 +200,16 @@ impl Client {
         Ok(())
     }
 
-    pub(crate) async fn session(&self, path: &str, body: &Body) -> Result<Session, Error> {
+    /// Begins a session with a password.
+    pub(crate) async fn session_of(&self, credentials: &Credentials) -> Result<Session, Error> {
+        let session = self.session("", &Body::json(credentials)).await;
+        session.map_err(|error| match error.kind() {
+            Some(ProblemKind::Unauthenticated) => Error::WrongCredentials,
+            _ => error,
+        })
+    }
+
+    async fn session(&self, path: &str, body: &Body) -> Result<Session, Error> {
         self.endpoints.check_transport()?;
         let address = format!("{}/v1/sessions{path}", self.endpoints.generation);
         self.read(Method::POST, &address, body, HeaderMap::new())

@@ -85,6 +85,9 @@ pub enum Error {
     /// Nobody is signed in.
     #[error("this machine has no stored login")]
     SignedOut,
+    /// A sign-in with a wrong email address or password.
+    #[error("the email address or the password is wrong")]
+    WrongCredentials,
     /// The password is not that of the signed-in account.
     #[error("the password is wrong: nothing was changed")]
     WrongPassword,
@@ -222,6 +225,7 @@ impl Error {
     pub fn kind(&self) -> Option<ProblemKind> {
         match self {
             Self::Problem { problem } => Some(problem.kind),
+            Self::WrongCredentials => Some(ProblemKind::Unauthenticated),
             _ => None,
         }
     }

@@ -19,7 +19,7 @@ use std::{
 use fhaim_dp::Rho;
 use fhaim_files::{
     is_regular_output,
-    memory::{KnownRecords, RunJournal, Use},
+    memory::{self, KnownRecords, RunJournal, Use},
     note, rename_all, shown_path,
 };
 use fhaim_release::{MechanismJob, Phase, ReleaseRequest, ReleaseSource, SourceError};
@@ -28,7 +28,9 @@ use uuid::Uuid;
 
 use super::{
     outputs::OutputPaths,
-    releases_file::{Beginning, Header, ReleasesFile, RequestForm, StoredRelease, digest, lock},
+    releases_file::{
+        Beginning, Found, Header, ReleasesFile, RequestForm, StoredRelease, digest, lock,
+    },
 };
 use crate::{
     error::Error,
@@ -101,6 +103,7 @@ impl Journal {
             Beginning::Found(found) => {
                 let request = &journal.content.header.request;
                 match found.file.check_request(&place.paths.releases, request) {
+                    Ok(()) if is_new_run(&found) => {}
                     Ok(()) => {
                         place.releases = found.file.releases.len();
                         journal.content = found.file;
@@ -181,11 +184,23 @@ impl Journal {
             ));
             return Ok(());
         }
-        let text = self.text()?;
         if place.replaces {
             place.paths.remove_results()?;
         }
+        self.leave_other_run()?;
+        let text = self.text()?;
         self.write(&text)
+    }
+
+    /// Begins a new run if the history has the run of a file without releases over other records.
+    fn leave_other_run(&mut self) -> Result<(), Error> {
+        let known = self.known.as_ref().map(|known| known.run(self.run()));
+        if let Some(run) = known.transpose()?.flatten()
+            && !run.has_these_records
+        {
+            self.content.header.run = Uuid::new_v4();
+        }
+        Ok(())
     }
 
     fn check_history(&self, place: &Place) -> Result<(), Error> {
@@ -326,8 +341,7 @@ impl Journal {
         self.content.header.spent = spent;
         self.content.header.finished = true;
         if self.place.is_none() {
-            self.remember();
-            return Ok(());
+            return self.remember();
         }
         let text = self.text()?;
         if !is_repeated {
@@ -346,14 +360,15 @@ impl Journal {
         Ok(rename_all(model.into_iter().collect())?)
     }
 
-    fn remember(&self) {
-        if let Some(known) = &self.known {
-            let used_for = Use::Run {
-                out: self.out.display().to_string(),
-                journal: None,
-            };
-            known.remember(&used_for, spending(self.spent()));
-        }
+    fn remember(&self) -> Result<(), Error> {
+        let Some(known) = &self.known else {
+            return Ok(());
+        };
+        let used_for = Use::Run {
+            out: self.out.display().to_string(),
+            journal: None,
+        };
+        Ok(known.remember(&used_for, spending(self.spent()))?)
     }
 
     /// Reports how a failed run continues, if it made releases.
@@ -372,6 +387,18 @@ impl Journal {
             shown_path(&place.paths.releases)
         ));
     }
+}
+
+/// Whether a file without releases begins a new run: the history does not have it as the state of its run, so that it is
+/// a copy, and releases that others may have would be made again under the same identifier.
+fn is_new_run(found: &Found) -> bool {
+    // A history that cannot be read is reported when the records are looked up.
+    found.file.releases.is_empty()
+        && match memory::states_of_run(found.file.header.run) {
+            Ok(Some(states)) => !states.contains(&found.state),
+            Ok(None) => false,
+            Err(_) => true,
+        }
 }
 
 /// A source that answers from the journal, and asks another source for the rest.

@@ -46,7 +46,7 @@ use crate::{
     encrypted::{self, Costs, Dataset, Setup},
     error::Error,
     estimate::{self, Estimate, Load},
-    forecast,
+    forecast::{self, RunBudget},
     held::Held,
     holders::{self, Party},
     input, kept_releases,
@@ -206,12 +206,18 @@ impl<'a> Request<'a> {
         let GenerateArguments {
             data,
             format,
+            epsilon,
             delta,
             yes,
             ..
         } = self.arguments;
+        let run = RunBudget {
+            epsilon: *epsilon,
+            records: RecordCount::Exactly(self.held.records() as u64),
+        };
         let consent = forecast::consent(
             self.forecast().as_ref(),
+            run,
             *yes || !journal.releases().is_empty(),
             progress,
         );

@@ -1,6 +1,6 @@
 //! `fhaim dataset ...`.
 
-use fhaim_files::{FormatArguments, StrictnessArguments};
+use fhaim_files::{EarlierUse, FormatArguments, StrictnessArguments};
 use std::{io::Read as _, path::Path, sync::Arc};
 
 use fhaim_api::{
@@ -36,7 +36,8 @@ use super::{
 use crate::{
     counting,
     error::Error,
-    estimate, forecast,
+    estimate,
+    forecast::{self, RunBudget},
     input::{self, Data},
     output,
     randomness::{InsecureTestSeed, Purpose, Randomness, generator},
@@ -116,12 +117,16 @@ async fn create(arguments: &CreateArguments, progress: &Progress) -> Result<(), 
     eprint!("{}", holders::risk(&terms));
     let records = counted.map_or(RecordCount::AtMost(record_bound), RecordCount::Exactly);
     let forecast = forecast::of_terms(&terms, records)?;
-    let consent = forecast::consent(forecast.as_ref(), arguments.yes, progress);
+    let run = RunBudget {
+        epsilon: terms.epsilon,
+        records,
+    };
+    let consent = forecast::consent(forecast.as_ref(), run, arguments.yes, progress);
     if let Some(data) = &data {
         let records = RecordSource::Table(data, &arguments.format);
         memory::look_up(records, spending(budget), terms.delta, None, consent)?;
     } else {
-        consent.ask(false)?;
+        consent.ask(EarlierUse::None)?;
     }
     let client = login::client()?;
     if data.is_some() {
@@ -253,7 +258,7 @@ pub async fn send(
     )?;
     if let Some(records) = known {
         let server = client.endpoints().generation.clone();
-        records.remember(&Use::Dataset { id, server }, spending(plan.core.budget));
+        records.remember(&Use::Dataset { id, server }, spending(plan.core.budget))?;
     }
     let digest = table_digest(data)?;
     let journal = Journal::open(&login::journal(folder, dataset.id), dataset.id, digest)?;

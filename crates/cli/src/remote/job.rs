@@ -11,7 +11,7 @@ use fhaim_api::job::{Draw, Happening, Job, JobEvent, JobState, ReleasedStatistic
 use fhaim_domain::counted;
 use fhaim_dp::accounting;
 use fhaim_files::{
-    OutputFormat, can_ask,
+    EarlierUse, OutputFormat, can_ask,
     progress::{PhaseProgress, Progress},
 };
 use fhaim_sdk::Client;
@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     error::Error,
+    forecast::RunBudget,
     output::{self, OverwriteArguments, StagedFile},
 };
 
@@ -117,12 +118,20 @@ async fn agree(
     }
     let records = RecordCount::AtMost(shown.terms.0.record_bound);
     let precision = crate::forecast::of_terms(&shown.terms.0, records)?;
-    let mut consent = crate::forecast::consent(precision.as_ref(), arguments.yes, progress);
+    let run = RunBudget {
+        epsilon: shown.terms.0.epsilon,
+        records,
+    };
+    let mut consent = crate::forecast::consent(precision.as_ref(), run, arguments.yes, progress);
     if !consent.yes && can_ask() {
         consent.question = Some(question(client, &shown).await?);
     }
     let is_later = arguments.job.is_none() && shown.runs_left < shown.terms.0.runs;
-    Ok(consent.ask(is_later)?)
+    let earlier = match is_later {
+        true => EarlierUse::Known,
+        false => EarlierUse::None,
+    };
+    Ok(consent.ask(earlier)?)
 }
 
 /// Returns the forecast of a run over a dataset, or `None` if nobody would see it or it fails. No run depends on it.

@@ -509,6 +509,45 @@ fn file_without_releases_is_replaced() {
     check_finished(folder.path(), None);
 }
 
+/// Makes the file of a run without releases: it is killed before the first one.
+fn killed_at_its_beginning(folder: &Path, arguments: &[&str]) -> Vec<u8> {
+    let path = folder.join("out.releases.json");
+    kill_when(folder, arguments, || path.exists());
+    assert_eq!(releases(folder)["releases"], json!([]));
+    fs::read(path).unwrap()
+}
+
+/// Keeps only a copy of the file that a run had at its beginning.
+fn only_the_beginning(folder: &Path, beginning: &[u8]) {
+    for name in names(folder) {
+        if name.starts_with("out.") {
+            fs::remove_file(folder.join(name)).unwrap();
+        }
+    }
+    fs::write(folder.join("out.releases.json"), beginning).unwrap();
+}
+
+/// The run of the copy makes other releases, whose cost adds to the first one's.
+#[test]
+fn copied_file_without_releases_begins_a_new_run() {
+    let folder = folder(wide(400, 0), WIDE);
+    let path = folder.path();
+    let unconfirmed = first_use("local", &["--epsilon", "4"]);
+    let arguments = confirmed("local", &["--epsilon", "4"]);
+    let beginning = killed_at_its_beginning(path, &arguments);
+    succeed(path, &arguments);
+    check_finished(path, None);
+    only_the_beginning(path, &beginning);
+    refuse(path, &unconfirmed, "these records were used before");
+    succeed(path, &arguments);
+    assert_eq!(history(path).len(), 2);
+    // Other records do not take the first run's place in the history.
+    only_the_beginning(path, &beginning);
+    fs::write(path.join("t.csv"), wide(400, 2)).unwrap();
+    succeed(path, &arguments);
+    assert_eq!(history(path).len(), 3);
+}
+
 /// Commands that make no releases keep existing files as well.
 #[test]
 fn existing_outputs_are_replaced_only_with_force() {

@@ -60,6 +60,18 @@ const CELL_END: u8 = 0xff;
 #[serde(try_from = "SketchForm", into = "SketchForm")]
 pub(crate) struct Sketch {
     records: BTreeMap<u64, u64>,
+    /// The whole table, by which an equal sample of other records is recognised.
+    whole: Whole,
+}
+
+/// All records of a table, in any order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Whole {
+    /// Number of records.
+    records: u64,
+    /// Sum of their hashes, modulo 2^64.
+    sum: u64,
 }
 
 /// The matching records of two tables, as far as both sketches are complete.
@@ -181,6 +193,9 @@ impl RecordSketcher {
 
     /// Adds a record by its hash. Its number of times is exact: a record of the final sample is in every earlier one.
     fn add_hash(&mut self, hash: u64) {
+        let whole = &mut self.sketch.whole;
+        whole.records += 1;
+        whole.sum = whole.sum.wrapping_add(hash);
         if hash > self.end {
             return;
         }
@@ -272,6 +287,8 @@ struct SketchForm {
     /// The number of times of each record; empty if the table has all of them once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     times: Vec<u64>,
+    #[serde(default)]
+    whole: Whole,
 }
 
 impl From<Sketch> for SketchForm {
@@ -283,6 +300,7 @@ impl From<Sketch> for SketchForm {
         Self {
             hashes: BASE64.encode(hashes.as_flattened()),
             times: if is_once { Vec::new() } else { times },
+            whole: sketch.whole,
         }
     }
 }
@@ -310,6 +328,7 @@ impl TryFrom<SketchForm> for Sketch {
         match is_valid {
             true => Ok(Self {
                 records: hashes.into_iter().zip(times).collect(),
+                whole: form.whole,
             }),
             false => Err("the hashes of a table are damaged".to_owned()),
         }

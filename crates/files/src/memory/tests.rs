@@ -110,7 +110,7 @@ fn compact(history: History) -> String {
 
 #[test]
 fn history_round_trips_through_the_file() {
-    let tables = r#"[{"records":{"hashes":"AQAAAAAAAAACAAAAAAAAAA==","times":[1,3]}}]"#;
+    let tables = r#"[{"records":{"hashes":"AQAAAAAAAAACAAAAAAAAAA==","times":[1,3],"whole":{"records":4,"sum":7}}}]"#;
     let text = format!(r#"{{"version":1,"tables":{tables},"uses":{USES}}}"#);
     let history = History::decode(text.as_bytes()).unwrap();
     assert_eq!(history.uses, uses());

@@ -75,7 +75,8 @@ fn run(path: &str) -> Use {
 fn use_first(path: &str, used_for: &Use) {
     let (found, remarks) = look_up(path, None, false);
     assert_eq!(remarks, "");
-    found.unwrap().unwrap().remember(used_for, cost());
+    let known = found.unwrap().unwrap();
+    known.remember(used_for, cost()).unwrap();
 }
 
 #[test]
@@ -111,7 +112,8 @@ fn costs_of_recognised_records_add_up_with_yes() {
         fs::write("t.csv", table(0..100)).unwrap();
         use_first("t.csv", &run("t.csv"));
         let (found, _) = look_up("t.csv", None, true);
-        found.unwrap().unwrap().remember(&run("again"), cost());
+        let known = found.unwrap().unwrap();
+        known.remember(&run("again"), cost()).unwrap();
         let (_, remarks) = look_up("t.csv", None, true);
         assert!(remarks.contains("into t.csv.out: rho 0.5"), "{remarks}");
         assert!(remarks.contains("into again.out: rho 0.5"), "{remarks}");
@@ -147,7 +149,7 @@ fn file_that_is_no_table_is_recognised_by_its_bytes() {
             keeping(|| memory::look_up(records, cost(), 1e-9, None, false)).0
         };
         let first = look_up(&[1, 2, 3]).unwrap().unwrap();
-        first.remember(&run("images"), cost());
+        first.remember(&run("images"), cost()).unwrap();
         assert!(look_up(&[1, 2, 4]).is_ok());
         let again = look_up(&[1, 2, 3]).err().unwrap();
         assert!(matches!(again, Error::UsedBefore), "{again}");
@@ -156,23 +158,23 @@ fn file_that_is_no_table_is_recognised_by_its_bytes() {
 
 /// The uses before such a file are unknown.
 #[test]
-fn history_of_another_version_is_reported_and_does_not_stop_a_run() {
-    in_own_process(
-        "history_of_another_version_is_reported_and_does_not_stop_a_run",
-        || {
-            fs::create_dir_all("history").unwrap();
-            fs::write("history/memory.json", r#"{"version":2,"uses":[]}"#).unwrap();
-            fs::write("t.csv", table(0..100)).unwrap();
-            let (found, remarks) = look_up("t.csv", None, false);
-            assert!(found.unwrap().is_none());
-            let reason = "it has version 2, but this program reads version 1";
-            assert!(remarks.contains(reason), "{remarks}");
-            assert!(
-                remarks.contains("move it away to start a new history"),
-                "{remarks}"
-            );
-        },
-    );
+fn use_without_a_readable_history_needs_consent() {
+    in_own_process("use_without_a_readable_history_needs_consent", || {
+        fs::create_dir_all("history").unwrap();
+        fs::write("history/memory.json", r#"{"version":2,"uses":[]}"#).unwrap();
+        fs::write("t.csv", table(0..100)).unwrap();
+        let (refused, remarks) = look_up("t.csv", None, false);
+        let refused = refused.err().unwrap();
+        assert!(matches!(refused, Error::UnknownUses), "{refused}");
+        assert_eq!(refused.exit_code(), 2);
+        assert!(look_up("t.csv", None, true).0.unwrap().is_none());
+        let reason = "it has version 2, but this program reads version 1";
+        assert!(remarks.contains(reason), "{remarks}");
+        assert!(
+            remarks.contains("move it away to start a new history"),
+            "{remarks}"
+        );
+    });
 }
 
 #[test]
@@ -187,7 +189,8 @@ fn dataset_is_not_a_reason_to_stop_its_own_upload() {
         use_first("t.csv", &dataset);
         let (found, remarks) = look_up("t.csv", Some(id), false);
         assert_eq!(remarks, "");
-        found.unwrap().unwrap().remember(&dataset, cost());
+        let known = found.unwrap().unwrap();
+        known.remember(&dataset, cost()).unwrap();
         let (_, remarks) = look_up("t.csv", None, true);
         assert_eq!(remarks.matches("dataset 0").count(), 1, "{remarks}");
     });
@@ -268,6 +271,53 @@ fn journalled_run_has_one_entry_with_its_latest_cost() {
     });
 }
 
+/// The tables have more records than a sample, and differ in one.
+#[test]
+fn run_continues_only_with_exactly_its_records() {
+    in_own_process("run_continues_only_with_exactly_its_records", || {
+        fs::write("t.csv", table(0..5_000)).unwrap();
+        let records = look_up("t.csv", None, false).0.unwrap().unwrap();
+        let id = Uuid::from_u128(7);
+        let journal = RunJournal {
+            id,
+            states: vec!["a".to_owned()],
+        };
+        let out = Path::new("out.csv");
+        records.remember_run(out, journal, &cost()).unwrap();
+        for other in 0..20 {
+            let changed = table(0..5_000).replacen(&format!("\n{other},"), "\n9999,", 1);
+            fs::write("u.csv", changed).unwrap();
+            let others = look_up("u.csv", None, true).0.unwrap().unwrap();
+            let run = others.run(id).unwrap().unwrap();
+            assert!(!run.has_these_records, "record {other}");
+        }
+    });
+}
+
+/// Two programs continue copies of one releases file, each in its own folder.
+#[test]
+fn run_that_another_program_continued_makes_no_more_releases() {
+    in_own_process(
+        "run_that_another_program_continued_makes_no_more_releases",
+        || {
+            fs::write("t.csv", table(0..100)).unwrap();
+            let records = look_up("t.csv", None, false).0.unwrap().unwrap();
+            let debit = |before: &str, after: &str| {
+                let journal = RunJournal {
+                    id: Uuid::from_u128(7),
+                    states: vec![before.to_owned(), after.to_owned()],
+                };
+                records.remember_run(Path::new("out.csv"), journal, &cost())
+            };
+            debit("empty", "a").unwrap();
+            debit("a", "b").unwrap();
+            let refused = debit("empty", "other").err().unwrap();
+            assert!(matches!(refused, Error::RunElsewhere), "{refused}");
+            debit("b", "c").unwrap();
+        },
+    );
+}
+
 #[test]
 fn unwritable_history_refuses_the_releases_of_a_run() {
     in_own_process("unwritable_history_refuses_the_releases_of_a_run", || {
@@ -281,6 +331,8 @@ fn unwritable_history_refuses_the_releases_of_a_run() {
         fs::remove_dir_all(&memory).unwrap();
         fs::write(&memory, "").unwrap();
         let refused = records.remember_run(Path::new("out.csv"), journal, &cost());
+        assert!(matches!(refused, Err(Error::Write { .. })), "{refused:?}");
+        let refused = records.remember(&run("t.csv"), cost());
         assert!(matches!(refused, Err(Error::Write { .. })), "{refused:?}");
     });
 }

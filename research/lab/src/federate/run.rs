@@ -139,7 +139,7 @@ pub fn run(
     check_budget(arguments, &setting)?;
     let known = look_up(arguments, &files, rho, progress)?;
     let finished = federate(arguments.method, setting, &tables, seed, progress)?;
-    remember(known.as_ref(), arguments, &finished.ledgers);
+    remember(known.as_ref(), arguments, &finished.ledgers)?;
 
     let modelled = (finished.outcome.model.total().round() as usize).max(1);
     // Noise can make the number of records larger than memory permits.
@@ -346,13 +346,18 @@ fn look_up(
     Ok(memory::look_up_parties(&parties, arguments.delta, how)?)
 }
 
-fn remember(known: Option<&KnownRecords>, arguments: &FederateArguments, ledgers: &[PartyLedger]) {
-    if let Some(records) = known {
-        let out = arguments.out.display().to_string();
-        let spent = ledgers.iter().map(PartyLedger::spent);
-        let costs = spent.map(|spent| (spent > Rho::ZERO).then(|| UseCost::zcdp(PROGRAM, spent)));
-        records.remember_each(&Use::Run { out, journal: None }, costs);
-    }
+fn remember(
+    known: Option<&KnownRecords>,
+    arguments: &FederateArguments,
+    ledgers: &[PartyLedger],
+) -> Result<(), Error> {
+    let Some(records) = known else {
+        return Ok(());
+    };
+    let out = arguments.out.display().to_string();
+    let spent = ledgers.iter().map(PartyLedger::spent);
+    let costs = spent.map(|spent| (spent > Rho::ZERO).then(|| UseCost::zcdp(PROGRAM, spent)));
+    Ok(records.remember_each(&Use::Run { out, journal: None }, costs)?)
 }
 
 fn ledger_file<'a>(

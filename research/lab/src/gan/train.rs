@@ -50,7 +50,7 @@ pub fn run(arguments: &TrainArguments, progress: &Progress) -> Result<(), Failur
     if let Some((records, costs)) = known.zip(costs).filter(|_| has_told) {
         let out = arguments.out.display().to_string();
         let costs = costs.into_iter().map(|(_, cost)| Some(cost));
-        records.remember_each(&Use::Run { out, journal: None }, costs);
+        records.remember_each(&Use::Run { out, journal: None }, costs)?;
     }
     let model = trained?;
     file.write_bytes(&model.to_bytes())?;

@@ -111,7 +111,7 @@ pub fn run(
     let made = planned.make(&points, rho, seed, progress)?;
     if let Some(records) = &known {
         let out = arguments.out.display().to_string();
-        records.remember(&Use::Run { out, journal: None }, made.spent.clone());
+        records.remember(&Use::Run { out, journal: None }, made.spent.clone())?;
     }
     let mut rng = generator(seed, Purpose::Records)?;
     let records = files.write(arguments, &origin, &points, &made.mixes, &mut rng)?;

@@ -51,7 +51,7 @@ fn attacks_recognise_members_of_a_model_without_privacy_only() {
             "t.schema.json",
             "--model",
             "s.model",
-            "--ledger",
+            "--releases",
             "s.releases.json",
             "--json",
         ];
