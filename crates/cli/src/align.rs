@@ -30,8 +30,8 @@ use crate::{
 
 pub const ALIGN_EXAMPLES: &str = "\
 Examples:
-  fhaim align --data ana.csv --on id --me 1 --holders 2 --session trial-7 --messages shared --out ana-rows.csv
-  fhaim align --data ben.csv --on name,born --me 2 --holders 3 --session trial-7 --messages shared --out b.csv
+  fhaim align --data ana.csv --on id --holder 1 --holders 2 --session trial-7 --messages shared --out ana-rows.csv
+  fhaim align --data ben.csv --on name,born --holder 2 --holders 3 --session trial-7 --messages shared --out b.csv
 
 All holders run the command at the same time, each on its own machine. They exchange messages as files in
 a shared folder, or copy the files to each other. Nobody else may see the messages. All holders use the
@@ -49,7 +49,7 @@ pub struct AlignArguments {
     pub on: Vec<String>,
     /// Number of this holder, from 1
     #[arg(long, value_name = "N")]
-    pub me: usize,
+    pub holder: usize,
     /// Number of holders: 2 or 3
     #[arg(long, value_name = "K")]
     pub holders: usize,
@@ -92,11 +92,11 @@ struct Rows {
 pub fn run(arguments: &AlignArguments, progress: &Progress) -> Result<(), Error> {
     let AlignArguments {
         holders: of,
-        me,
+        holder,
         out,
         ..
     } = arguments;
-    let me = me.checked_sub(1).ok_or(AlignError::Parties)?;
+    let me = holder.checked_sub(1).ok_or(AlignError::Parties)?;
     output::check_distinct(&[&arguments.data], &[out])?;
     let rows = read(arguments)?;
     let keys = keys(arguments, &rows)?;
@@ -184,11 +184,11 @@ fn confirmed(arguments: &AlignArguments) -> Result<(), Error> {
         2 => "",
         _ => ", and how many rows each two have in common, but not which",
     };
-    eprintln!(
+    fhaim_files::tell_line(format_args!(
         "note: all parties learn which of their rows are common to all, and how many rows each party \
          has{pairs}; a party that adds made-up keys to its table learns whether the others have \
          them"
-    );
+    ));
     if arguments.yes || !can_ask() || ask("Continue?")? {
         return Ok(());
     }

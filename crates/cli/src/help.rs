@@ -66,7 +66,7 @@ const HEADINGS: [(&str, &str); 10] = [
     ("Model", "mechanism target_weight model_mb memory_mb"),
     (
         "Holders",
-        "holders by honest contribution me session messages wait shares",
+        "holders by honest contribution holder session messages wait shares",
     ),
     ("Services", "witness keys generation computation crypto"),
     (

@@ -158,6 +158,17 @@ pub fn texts(
     Ok(count_texts(text, &data.name(), &dialect, &missing, &[])?)
 }
 
+/// Counts the records of a table.
+pub fn count_records(data: &Data, format: &FormatArguments) -> Result<usize, Error> {
+    let (text, dialect) = data::dialect_text(data, format)?;
+    let mut records = TableRecords::open(&data.name(), &dialect, text)?;
+    let mut count = 0;
+    while records.advance()? {
+        count += 1;
+    }
+    Ok(count)
+}
+
 fn read(
     data: &Data,
     schema: Schema,

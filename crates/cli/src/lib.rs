@@ -21,7 +21,8 @@
 //!
 //! `fhaim-files` reads and writes tables, `fhaim-protocol` runs the entities in one process, `fhaim-sdk` talks to the
 //! services, and `fhaim-generation`, `fhaim-computation` and `fhaim-crypto` are the services.
-
+// `eprintln!` panics if standard error is closed.
+#![deny(clippy::print_stderr)]
 // Some functions are called only by commands that work with a server.
 #![cfg_attr(not(feature = "server"), allow(dead_code))]
 
@@ -118,7 +119,7 @@ pub fn main_with<R: Randomness>(arguments: impl Iterator<Item = OsString>) -> Ex
             ExitCode::from(error.exit_code())
         }
         Err(error) if is_json => {
-            eprintln!("{}", ErrorReport::from(&error).to_line());
+            fhaim_files::tell_line(format_args!("{}", ErrorReport::from(&error).to_line()));
             ExitCode::from(error.exit_code())
         }
         Err(error) => failed(&error, error.way_out().as_deref(), error.exit_code()),
@@ -153,10 +154,10 @@ fn usage_as_json(error: &clap::Error) -> ExitCode {
         MISSING_COMMAND => "a subcommand is missing".to_owned(),
         _ => usage_text(error).trim_start_matches("error: ").to_owned(),
     };
-    eprintln!(
+    fhaim_files::tell_line(format_args!(
         "{}",
         ErrorReport::of_usage(error, message, &usage_way_out(error)).to_line()
-    );
+    ));
     ExitCode::from(2)
 }
 

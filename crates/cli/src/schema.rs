@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use fhaim_domain::{Schema, SchemaCost, check_schema, counted, form::KindForm};
 use fhaim_dp::{Rho, accounting};
 use fhaim_files::{
-    ask, can_ask,
+    UseConsent, ask, can_ask,
     memory::{self, RecordSource, Use, UseCost},
     named, note, tell,
 };
@@ -255,11 +255,11 @@ fn confirm_lists(draft: &mut Draft) -> Result<(), Error> {
         };
         let name = &column.column;
         let list = draft.listed(name);
-        eprintln!(
+        fhaim_files::tell_line(format_args!(
             "\ncolumn {name:?} lists {}, each shared by at least {shared_by} records:",
             counted(values, "value")
-        );
-        eprintln!("  {}", shown_list(&list));
+        ));
+        fhaim_files::tell_line(format_args!("  {}", shown_list(&list)));
         if !ask("May this list be public?")? {
             refused.push(name.clone());
         }
@@ -301,12 +301,19 @@ fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, 
     let budget = accounting::rho(epsilon, half)?;
     // The other half of delta bounds the probability that the text of a single record passes its threshold.
     let cost = |rho| UseCost::zcdp_but_for(PROGRAM, rho, half);
+    let consent = UseConsent {
+        yes: arguments.yes,
+        question: Some(format!(
+            "Spend epsilon {epsilon} of these records on a draft?"
+        )),
+        objection: None,
+    };
     let records = memory::look_up(
         RecordSource::Table(&arguments.data, &arguments.format),
         cost(budget),
         arguments.delta,
         None,
-        arguments.yes,
+        consent,
     )?;
     let (text, dialect) = input::text(&arguments.data, &arguments.format)?;
     let open = infer_options(arguments);

@@ -11,8 +11,8 @@ use crate::{
     Error,
     assessment::{
         Assessment, Columns, Copies, Evidence, Family, assess, code_checks, constraint_checks,
-        copy_check, count_copies, form_checks, membership_check, order_checks, prediction_check,
-        value_checks,
+        copy_check, count_copies, determined_checks, form_checks, membership_check, order_checks,
+        prediction_check, sum_checks, value_checks,
     },
     association::association_matrix,
     charts::{ChartAxis, ReportCharts},
@@ -269,7 +269,11 @@ impl Report {
         let of_values = value_checks(&self.evidence, real, synthetic);
         let of_order = order_checks(&self.evidence, real, synthetic);
         self.evidence.put(Family::Columns, of_values);
+        let of_sums = sum_checks(&self.evidence, real, synthetic);
         self.evidence.add(Family::Rules, of_order);
+        self.evidence.add(Family::Rules, of_sums);
+        self.evidence
+            .add(Family::Rules, determined_checks(real, synthetic));
         if let Some(copies) = self.copies {
             self.evidence
                 .put(Family::Copies, copy_check(copies, real, synthetic));

@@ -14,7 +14,10 @@ pub fn can_ask() -> bool {
 /// # Errors
 /// [`Error::Read`] if the answer cannot be read.
 pub fn ask(question: &str) -> Result<bool, Error> {
-    eprint!("{} ", for_terminal(&format!("{question} [y/N]")));
+    crate::tell_part(format_args!(
+        "{} ",
+        for_terminal(&format!("{question} [y/N]"))
+    ));
     let mut answer = String::new();
     let read = stdin().read_line(&mut answer);
     read.map_err(|source| Error::Read {

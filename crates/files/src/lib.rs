@@ -1,4 +1,6 @@
 #![doc = include_str!("../README.md")]
+// `eprintln!` panics if standard error is closed.
+#![deny(clippy::print_stderr)]
 
 mod ask;
 mod consent;
@@ -36,4 +38,4 @@ pub use staged::{
 };
 pub use tables::{FormatArguments, Mark, StrictnessArguments, delimiter, read_options, remarks};
 pub use target::is_regular_output;
-pub use tell::tell;
+pub use tell::{tell, tell_line, tell_part};

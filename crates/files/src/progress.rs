@@ -181,10 +181,10 @@ impl PhaseProgress {
         self.tell(self.total.unwrap_or_default());
         self.bar.finish_and_clear();
         if self.mode != Mode::Quiet {
-            eprintln!(
+            crate::tell_line(format_args!(
                 "{}",
                 summary(&self.name, self.bar.position(), self.unit, seconds)
-            );
+            ));
         }
         seconds
     }

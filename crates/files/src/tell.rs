@@ -2,7 +2,8 @@
 
 use std::{
     borrow::Cow,
-    io::{IsTerminal, stderr},
+    fmt::Display,
+    io::{IsTerminal, Write, stderr},
 };
 
 use terminal_size::{Width, terminal_size_of};
@@ -15,7 +16,20 @@ const NARROWEST: usize = 40;
 
 /// Prints a message to standard error. On a terminal, long lines are wrapped between words.
 pub fn tell(text: &str) {
-    eprintln!("{}", for_terminal(text));
+    tell_line(for_terminal(text));
+}
+
+/// Prints a line to standard error as it is.
+///
+/// Nobody reads a message if standard error is closed. The command continues.
+pub fn tell_line(text: impl Display) {
+    let _ = writeln!(stderr(), "{text}");
+}
+
+/// Like [`tell_line`], without the end of the line.
+pub fn tell_part(text: impl Display) {
+    let mut out = stderr();
+    let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
 /// Wraps the lines of a text if standard error is a terminal.

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::escape::escaped;
 use crate::{CardColumn, numbers::plus_minus};
+use fhaim_page::escaped;
 
 /// Number of listed values of a column that the page shows. The data dictionary has all of them.
 const SHOWN_VALUES: usize = 8;

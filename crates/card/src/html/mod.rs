@@ -10,7 +10,8 @@ use crate::{
     numbers::{chance, grouped, hex},
 };
 use columns::ColumnTable;
-use escape::{escaped, percent_encoded};
+use escape::percent_encoded;
+use fhaim_page::{COLOURS, escaped};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -79,7 +80,7 @@ impl Page<'_> {
              <meta http-equiv=\"Content-Security-Policy\" \
              content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <title>{name}: data card</title>\n<style>\n{STYLE}</style>\n</head>\n\
+             <title>{name}: data card</title>\n<style>\n{COLOURS}{STYLE}</style>\n</head>\n\
              <body>\n<main>\n<header>\n<h1>{name}</h1>\n\
              <p class=\"quiet\">Data card of a synthetic table with differential privacy. It contains public facts only, \
              and may be published.</p>\n</header>\n"

@@ -132,10 +132,29 @@ impl Journal {
     }
 
     /// Returns the path of the model of a finished run, if it exists.
-    pub fn saved_model(&self) -> Option<&Path> {
-        let path = &self.place.as_ref()?.paths.model;
-        let is_saved = self.is_finished() && is_regular_output(path) && path.exists();
-        is_saved.then_some(path)
+    ///
+    /// # Errors
+    /// [`Error::Content`] if the file is not the model that the run wrote, such as that of a run over other records;
+    /// [`Error::Read`].
+    pub fn saved_model(&self) -> Result<Option<&Path>, Error> {
+        let path = self.place.as_ref().map(|place| place.paths.model.as_path());
+        let is_saved = |path: &&Path| is_regular_output(path) && path.exists();
+        let Some(path) = path.filter(|_| self.is_finished()).filter(is_saved) else {
+            return Ok(None);
+        };
+        let content = std::fs::read(path).map_err(|source| Error::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        match &self.content.header.model_sha256 {
+            Some(known) if *known != digest(&content) => Err(Error::Content {
+                path: path.to_owned(),
+                problem: "it is damaged, or is not the model of this run: restore it, or remove it to have it made \
+                          again from the releases, at no cost"
+                    .to_owned(),
+            }),
+            _ => Ok(Some(path)),
+        }
     }
 
     /// Returns the identifier of the run.
@@ -335,11 +354,17 @@ impl Journal {
         spent: Rho,
         model: Option<(StagedFile, Vec<u8>)>,
     ) -> Result<(), Error> {
-        let is_repeated = self.content.header.finished;
+        let was_finished = self.content.header.finished;
         let releases = releases.iter().map(StoredRelease::of);
         self.content.releases = releases.collect::<Result<_, _>>()?;
         self.content.header.spent = spent;
         self.content.header.finished = true;
+        let digest_before = self.content.header.model_sha256.clone();
+        if let Some((_, content)) = &model {
+            self.content.header.model_sha256 = Some(digest(content));
+        }
+        // Another version of the program may make another model from the same releases.
+        let is_repeated = was_finished && self.content.header.model_sha256 == digest_before;
         if self.place.is_none() {
             return self.remember();
         }

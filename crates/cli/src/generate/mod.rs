@@ -5,22 +5,22 @@ mod journal;
 mod outputs;
 mod releases_file;
 
-use std::{cell::Cell, fs::File, io::Read as _, num::NonZeroUsize, sync::Arc, time::Instant};
+use std::{cell::Cell, num::NonZeroUsize, sync::Arc, time::Instant};
 
 use fhaim_card::CardSetting;
 use fhaim_domain::{
-    Dialect, Domain, RawColumn, ReadOptions, Schema, WriteOptions, counted, read_csv,
+    Dialect, Domain, RawColumn, ReadOptions, Schema, TableReading, WriteOptions, counted, read_csv,
 };
 use fhaim_dp::{Ladder, Rho, accounting};
 use fhaim_eval::{evaluate, html_page};
 use fhaim_files::{
-    OutputFormat,
+    FormatArguments, OutputFormat,
     data::Data,
     memory::{self, KnownRecords, RecordSource},
     progress::{PhaseProgress, Progress},
 };
 use fhaim_he::Layout;
-use fhaim_intake::count_texts;
+use fhaim_intake::{TextCounts, count_texts};
 use fhaim_protocol::generation;
 use fhaim_protocol::terms::Terms;
 use fhaim_release::{MechanismJob, MechanismRun, Phase, RunProgress as Standing};
@@ -74,6 +74,12 @@ pub struct Request<'a> {
     /// The public inputs of the mechanism.
     pub job: MechanismJob,
     start: Instant,
+}
+
+/// A synthetic table as its report needs it.
+struct SyntheticTable {
+    reading: TableReading,
+    texts: Vec<TextCounts>,
 }
 
 /// Result of a run.
@@ -267,7 +273,7 @@ impl<'a> Request<'a> {
         }
         self.check_start(command)?;
         journal.start(self.look_up(journal, progress)?)?;
-        if let Some(path) = journal.saved_model() {
+        if let Some(path) = journal.saved_model()? {
             let model = input::model(path, self.arguments.model_mb, self.held.schema())?;
             return Ok(GeneratedTable {
                 model,
@@ -425,6 +431,11 @@ impl<'a> Request<'a> {
         let records = self.arguments.rows;
         let records = records.map_or_else(|| modelled_records(&*made.model), NonZeroUsize::get);
         let mut rng = generator(self.seed, Purpose::Records)?;
+        // A table that an earlier part of the run wrote may have another number of records.
+        let records = match &outputs.table {
+            Some(_) => records,
+            None => self.written_records()?,
+        };
         let mut summary = self.summary(command, made, records);
         // The report needs the written table, which a pipe does not give back.
         let mut text = match (&outputs.table, &outputs.report) {
@@ -443,11 +454,11 @@ impl<'a> Request<'a> {
         }
         self.write_cards(outputs.cards, command, made, known, records)?;
         if let Some(file) = outputs.report {
-            let text = match text {
-                Some(text) => text,
+            let synthetic = match text {
+                Some(text) => self.drawn_table(&text)?,
                 None => self.written_table()?,
             };
-            self.report(file, &text, &mut summary, &mut rng, progress)?;
+            self.report(file, synthetic, &mut summary, &mut rng, progress)?;
         }
         Ok(summary)
     }
@@ -506,26 +517,54 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    /// Reads the synthetic table that an earlier part of the run wrote.
-    fn written_table(&self) -> Result<Vec<u8>, Error> {
-        let path = &self.arguments.out;
-        let mut text = Vec::new();
-        let read = match OutputFormat::of(path)? {
-            OutputFormat::Csv => File::open(path).and_then(|mut file| file.read_to_end(&mut text)),
-            OutputFormat::Parquet => Data::from(path).open()?.read_to_end(&mut text),
+    /// Reads the synthetic table from its text.
+    fn drawn_table(&self, text: &[u8]) -> Result<SyntheticTable, Error> {
+        let options = ReadOptions {
+            dialect: Dialect::of_delimiter(self.delimiter),
+            keep_values: true,
+            ..ReadOptions::new(self.arguments.out.to_string_lossy())
         };
-        read.map_err(|source| Error::Read {
-            path: path.clone(),
-            source,
-        })?;
-        Ok(text)
+        let reading = read_csv(self.held.shared_schema(), text, &options)?;
+        let (name, dialect) = (&options.file, &options.dialect);
+        let texts = count_texts(text, name, dialect, &options.missing, &[])?;
+        Ok(SyntheticTable { reading, texts })
     }
 
-    /// Writes the report on a synthetic table, which is given as text.
+    /// Reads the synthetic table that an earlier part of the run wrote.
+    fn written_table(&self) -> Result<SyntheticTable, Error> {
+        let (data, format) = self.written()?;
+        let strictness = &self.arguments.strictness;
+        let schema = self.held.schema().clone();
+        Ok(SyntheticTable {
+            reading: input::looking(&data, schema, &format, strictness)?,
+            texts: input::texts(&data, &format, strictness)?,
+        })
+    }
+
+    /// Returns the number of records of the synthetic table that an earlier part of the run wrote.
+    fn written_records(&self) -> Result<usize, Error> {
+        let (data, format) = self.written()?;
+        input::count_records(&data, &format)
+    }
+
+    /// The file of the synthetic table, and its form.
+    fn written(&self) -> Result<(Data, FormatArguments), Error> {
+        let GenerateArguments { out, format, .. } = self.arguments;
+        let format = FormatArguments {
+            delimiter: match OutputFormat::of(out)? {
+                OutputFormat::Csv => Some(self.delimiter),
+                OutputFormat::Parquet => None,
+            },
+            ..format.of_output()
+        };
+        Ok((Data::from(out.as_path()), format))
+    }
+
+    /// Writes the report on a synthetic table.
     fn report(
         &self,
         mut file: StagedFile,
-        text: &[u8],
+        synthetic: SyntheticTable,
         summary: &mut Summary,
         rng: &mut rand_chacha::ChaCha20Rng,
         progress: &Progress,
@@ -534,12 +573,10 @@ impl<'a> Request<'a> {
         let Held::Table(table) = &self.held else {
             return Ok(());
         };
-        let options = ReadOptions {
-            dialect: Dialect::of_delimiter(self.delimiter),
-            keep_values: true,
-            ..ReadOptions::new(self.arguments.out.to_string_lossy())
-        };
-        let synthetic = read_csv(table.shared_schema(), text, &options)?;
+        let SyntheticTable {
+            reading: synthetic,
+            texts,
+        } = synthetic;
         if !self.job.holders.is_one() {
             let phase = progress.uncounted("each holder by itself");
             let (mechanism, job) = (self.arguments.mechanism, &self.job);
@@ -556,8 +593,6 @@ impl<'a> Request<'a> {
             ..
         } = self.arguments;
         let real = input::texts(data, format, strictness)?;
-        let name = &options.file;
-        let texts = count_texts(text, name, &options.dialect, &options.missing, &[])?;
         report.add_texts(&real, &texts);
         file.write_bytes(html_page(&report, &summary.facts()).as_bytes())?;
         file.commit()?;

@@ -79,6 +79,9 @@ pub struct Header {
     pub spent: Rho,
     /// Whether all releases were made.
     pub finished: bool,
+    /// SHA-256 of the model's file, as hexadecimal text, if the run has written one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_sha256: Option<String>,
 }
 
 /// A release as the file has it.
@@ -188,6 +191,7 @@ impl Header {
             budget,
             spent: Rho::ZERO,
             finished: false,
+            model_sha256: None,
         }
     }
 }

@@ -114,7 +114,7 @@ async fn create(arguments: &CreateArguments, progress: &Progress) -> Result<(), 
     let terms = terms.complete(&Mechanisms)?;
     // Invalid terms fail here with a reason, before anything is sent.
     let budget = terms.plan()?.core.budget;
-    eprint!("{}", holders::risk(&terms));
+    fhaim_files::tell_part(format_args!("{}", holders::risk(&terms)));
     let records = counted.map_or(RecordCount::AtMost(record_bound), RecordCount::Exactly);
     let forecast = forecast::of_terms(&terms, records)?;
     let run = RunBudget {
@@ -153,7 +153,7 @@ async fn key_services(keys: u8) -> Result<Vec<KeyService>, Error> {
         return Ok(Vec::new());
     }
     let services = login::client()?.key_services(keys.into()).await?;
-    eprint!("{}", holders::sharing(&services));
+    fhaim_files::tell_part(format_args!("{}", holders::sharing(&services)));
     Ok(services)
 }
 
@@ -333,7 +333,9 @@ async fn list(arguments: &ListArguments) -> Result<(), Error> {
         return output::print_json(&datasets);
     }
     if datasets.is_empty() {
-        eprintln!("note: there are no datasets yet: create one with `fhaim dataset create`");
+        fhaim_files::tell_line(format_args!(
+            "note: there are no datasets yet: create one with `fhaim dataset create`"
+        ));
     }
     output::print(&datasets.iter().map(line).collect::<String>())
 }

@@ -28,10 +28,10 @@ pub async fn join(arguments: &JoinArguments) -> Result<(), Error> {
         record_bound: arguments.record_bound,
         key: login::signing_key(&login::folder()?)?.public(),
     };
-    eprintln!(
+    fhaim_files::tell_line(format_args!(
         "note: fingerprint of this account's key: {}",
         card.fingerprint()
-    );
+    ));
     output::print_json(&card)
 }
 
@@ -110,7 +110,7 @@ pub fn contribution(
 pub async fn sign(arguments: &ConsentArguments) -> Result<(), Error> {
     let client = login::client()?;
     let dataset = client.dataset(arguments.dataset).await?;
-    eprint!("{}", agreement(&dataset));
+    fhaim_files::tell_part(format_args!("{}", agreement(&dataset)));
     confirmed(arguments, "Sign these terms and the keys created for them?")?;
     let set = client
         .sign(&dataset, &login::signing_key(&login::folder()?)?)
@@ -128,22 +128,22 @@ pub async fn withdraw(arguments: &ConsentArguments) -> Result<(), Error> {
     )?;
     let Withdrawal { set, part } = client.withdraw(&dataset).await?;
     if set.is_none() {
-        eprintln!(
+        fhaim_files::tell_line(format_args!(
             "note: the withdrawal was not recorded, because the dataset has no keys yet. No run can start \
              now. Withdraw again after its first holder has created the keys"
-        );
+        ));
     }
     match part {
         WithdrawnPart::Deleted => {
-            eprintln!("note: this account's upload was deleted");
+            fhaim_files::tell_line(format_args!("note: this account's upload was deleted"));
             // No run over it has started, and none can.
             memory::forget_dataset(dataset.id);
         }
         WithdrawnPart::Absent => {}
-        WithdrawnPart::Kept => eprintln!(
+        WithdrawnPart::Kept => fhaim_files::tell_line(format_args!(
             "note: this account's upload was not deleted, because a run over it has started. It remains \
              until the first holder deletes the dataset. No further run can start"
-        ),
+        )),
     }
     stand(arguments, &client, &dataset, set.as_ref()).await
 }

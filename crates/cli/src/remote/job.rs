@@ -80,17 +80,17 @@ async fn start(
     let id = arguments.job.unwrap_or_else(Uuid::now_v7);
     // The identifier is printed first, so that the job can be found even if the answer is lost.
     if json {
-        eprintln!("job {id}");
+        fhaim_files::tell_line(format_args!("job {id}"));
     } else {
         output::print(&format!("{id}\n"))?;
     }
     let job = client.run(dataset, id).await.inspect_err(|error| {
         // A job that a service rejects was not started.
         if error.kind().is_none() {
-            eprintln!(
+            fhaim_files::tell_line(format_args!(
                 "note: the job may have started. To repeat the request without a second run, use \
                  `fhaim job run {dataset} --job {id}`"
-            );
+            ));
         }
     })?;
     if arguments.watch {

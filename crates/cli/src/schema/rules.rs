@@ -34,11 +34,11 @@ pub(super) fn propose(
         return Ok(());
     };
     let way = way_to_accept(first);
-    eprintln!("\n{}{RULES_STATEMENT}", listing(&draft.rules));
+    fhaim_files::tell_line(format_args!("\n{}{RULES_STATEMENT}", listing(&draft.rules)));
     match ask {
         Some(ask) => ask_about_each(draft, ask),
         None => {
-            eprintln!("{way}");
+            fhaim_files::tell_line(format_args!("{way}"));
             Ok(())
         }
     }
@@ -56,7 +56,9 @@ fn ask_about_each(
         let question = format!("Add rule {number} to the public schema: {}?", rule.rule);
         let mut with_rule = draft.clone();
         if let Err(error) = with_rule.accept(&[place]) {
-            eprintln!("rule {number} is not possible with this schema: {error}");
+            fhaim_files::tell_line(format_args!(
+                "rule {number} is not possible with this schema: {error}"
+            ));
             place += 1;
         } else if ask(&question)? {
             // The rule leaves the proposals, and the next one takes its place.

@@ -144,7 +144,9 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     stopping.abort();
     let worked = async { while workers.join_next().await.is_some() {} };
     if tokio::time::timeout(WORK_GRACE, worked).await.is_err() {
-        eprintln!("note: some work was interrupted: the next `fhaim up` resumes it");
+        fhaim_files::tell_line(format_args!(
+            "note: some work was interrupted: the next `fhaim up` resumes it"
+        ));
     }
     Ok(())
 }

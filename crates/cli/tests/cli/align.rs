@@ -23,7 +23,7 @@ fn align(folder: &Path, parties: usize, rows: &[String]) -> Vec<String> {
             "id",
         ];
         let who = [
-            "--me",
+            "--holder",
             &me,
             "--holders",
             &of,
@@ -98,7 +98,7 @@ fn two_and_three_holders_get_their_common_rows_in_the_same_order() {
             assert!(!bytes.windows(6).any(|window| window == b"Person"));
         }
         // The secret exponents of these messages no longer exist.
-        let again = "align --data 1.csv --on id --me 1 --holders 2 --session trial --messages shared \
+        let again = "align --data 1.csv --on id --holder 1 --holders 2 --session trial --messages shared \
                      --out again.csv --yes";
         let again = fhaim(folder.path(), &again.split_whitespace().collect::<Vec<_>>());
         assert_eq!(again.status.code(), Some(2));
@@ -117,23 +117,23 @@ fn tables_with_invalid_keys_or_numbers_are_rejected() {
     fs::write(folder.path().join("e.csv"), "id,x\n1,a\n,b\n").unwrap();
     for (more, says) in [
         (
-            "--data t.csv --on id --me 1 --holders 2",
+            "--data t.csv --on id --holder 1 --holders 2",
             "t.csv: rows 1 and 2 have the same join key",
         ),
         (
-            "--data e.csv --on id --me 1 --holders 2",
+            "--data e.csv --on id --holder 1 --holders 2",
             "e.csv: row 2 has no join key",
         ),
         (
-            "--data t.csv --on name --me 1 --holders 2",
+            "--data t.csv --on name --holder 1 --holders 2",
             "no column \"name\"",
         ),
         (
-            "--data t.csv --on id,x --me 3 --holders 2",
+            "--data t.csv --on id,x --holder 3 --holders 2",
             "2 or 3 parties",
         ),
         (
-            "--data t.csv --on id,x --me 0 --holders 2",
+            "--data t.csv --on id,x --holder 0 --holders 2",
             "2 or 3 parties",
         ),
     ] {
@@ -161,7 +161,7 @@ fn output_that_would_replace_the_table_is_rejected() {
     fs::write(folder.path().join("t.csv"), &rows).unwrap();
     for out in ["t.csv", "./t.csv"] {
         let line = format!(
-            "align --data t.csv --on id --me 1 --holders 2 --session s --messages shared --out {out} --yes --wait 1"
+            "align --data t.csv --on id --holder 1 --holders 2 --session s --messages shared --out {out} --yes --wait 1"
         );
         let output = fhaim(folder.path(), &line.split(' ').collect::<Vec<_>>());
         let told = stderr(&output);
@@ -188,7 +188,7 @@ fn invalid_waits_are_rejected_before_anything_is_sent() {
         let who = [
             "--on",
             "id",
-            "--me",
+            "--holder",
             "1",
             "--holders",
             "2",

@@ -373,6 +373,79 @@ fn model_that_cannot_be_made_again_is_missed() {
     );
 }
 
+/// The schema fits, so that only the releases file tells which model is the run's.
+#[test]
+fn model_of_another_run_is_refused() {
+    let folder = folder(wide(200, 0), WIDE);
+    let path = folder.path();
+    let arguments = confirmed("local", &["--epsilon", "4"]);
+    succeed(path, &arguments);
+    let own = fs::read(path.join("out.model")).unwrap();
+    fs::write(path.join("t.csv"), wide(200, 2)).unwrap();
+    let line = "local --data t.csv --schema t.schema.json --epsilon 1 --yes --out other.csv";
+    succeed(path, &line.split(' ').collect::<Vec<_>>());
+    fs::write(path.join("t.csv"), wide(200, 0)).unwrap();
+    fs::rename(path.join("other.model"), path.join("out.model")).unwrap();
+    fs::remove_file(path.join("out.csv")).unwrap();
+    refuse(path, &arguments, "is not the model of this run");
+    assert!(!path.join("out.csv").exists());
+    fs::remove_file(path.join("out.model")).unwrap();
+    succeed(path, &arguments);
+    assert_eq!(fs::read(path.join("out.model")).unwrap(), own);
+}
+
+/// The command that continues asks for another number of records than the one that wrote the table.
+#[test]
+fn card_of_a_continued_run_states_the_records_of_the_written_table() {
+    for out in ["out.csv", "out.parquet"] {
+        let folder = folder(wide(200, 0), WIDE);
+        let path = folder.path();
+        let line =
+            format!("local --data t.csv --schema t.schema.json --epsilon 4 --yes --out {out}");
+        let arguments: Vec<&str> = line.split(' ').collect();
+        succeed(path, &[&arguments[..], &["--rows", "70"]].concat());
+        fs::remove_file(path.join("out.card.json")).unwrap();
+        succeed(path, &arguments);
+        let card: Value =
+            serde_json::from_slice(&fs::read(path.join("out.card.json")).unwrap()).unwrap();
+        assert_eq!(card["distribution"][0]["fhaim:records"], 70, "{out}");
+    }
+}
+
+/// The Parquet table has numbers and dates, and the schema their form as text.
+#[test]
+fn missing_report_of_a_parquet_table_is_made_from_it() {
+    let schema = r#"{"name": "t", "columns": [
+        {"name": "price", "kind": "number", "decimals": 2, "decimal_comma": true, "min": 0, "max": 100, "bins": 10},
+        {"name": "day", "kind": "date", "format": "%d.%m.%Y", "min": "2024-01-01", "max": "2024-12-31", "bins": 12}]}"#;
+    let row = |i: usize| format!("{},{:02};{:02}.03.2024\n", i % 97, i % 100, 1 + i % 28);
+    let csv: String = (0..300).map(row).collect();
+    let folder = folder(format!("price;day\n{csv}"), schema);
+    let path = folder.path();
+    let line = "local --data t.csv --schema t.schema.json --epsilon 4 --yes --out out.parquet --report r.html";
+    let arguments: Vec<&str> = line.split(' ').collect();
+    succeed(path, &arguments);
+    fs::remove_file(path.join("r.html")).unwrap();
+    succeed(path, &arguments);
+    let page = fs::read_to_string(path.join("r.html")).unwrap();
+    assert!(page.contains("price"), "{page}");
+}
+
+/// `fhaim schema infer 2>&1 | head -1` closes standard error after a line.
+#[cfg(unix)]
+#[test]
+fn closed_standard_error_stops_no_command() {
+    let folder = folder(table(100), SCHEMA);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fhaim"));
+    command.args(["schema", "infer", "--data", "t.csv", "--out", "draft.json"]);
+    command.current_dir(folder.path()).stdin(Stdio::null());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    let status = child.wait().unwrap();
+    assert!(status.success(), "{status}");
+    assert!(folder.path().join("draft.json").is_file());
+}
+
 /// Makes a run that has some, but not all of its releases: the disk is full at a later one. Returns its releases file.
 #[cfg(unix)]
 fn partial(folder: &Path, arguments: &[&str]) -> Value {

@@ -6,7 +6,8 @@ use fhaim_domain::{RawColumn, RawValues, Table};
 
 use super::{
     AnalysisPurpose, Check,
-    evidence::{Evidence, Examined, Findings, Score, percent},
+    calendar::calendar_checks,
+    evidence::{Evidence, Examined, Findings, MINOR, Score, percent},
     spikes::{spikes, value_counts},
     statistics::{
         Cells, KOLMOGOROV_MEAN, Sizes, cohens_h, expected_difference, kolmogorov_tail, two_counts,
@@ -21,6 +22,11 @@ const MIN_DISTANCE: f64 = 0.05;
 /// Smallest difference of two shares that matters, as Cohen's h. Cohen calls 0.2 a small effect; 0.14 is the change
 /// from 50% to 57%, from 5% to 8.5%, and from 0.2% to 1.3%.
 pub(super) const MIN_EFFECT: f64 = 0.14;
+
+/// Smallest share of the records of either table with a rare value that matters, and the smallest factor by which it
+/// must change.
+const MIN_SHARE: f64 = 0.001;
+const MIN_FACTOR: f64 = 2.0;
 
 /// Maximum number of distinct values of a column of numbers that is compared value by value.
 const MAX_DISCRETE: usize = 30;
@@ -228,6 +234,21 @@ pub(super) fn share_check(
     }
 }
 
+/// Returns how much the change of a share matters, in units of the smallest change that does. The share of a rare value
+/// also matters if it changes by a factor, but not severely.
+fn share_size(counts: Sizes, sizes: Sizes) -> f64 {
+    let one = counts.real / sizes.real.max(1.0);
+    let two = counts.synthetic / sizes.synthetic.max(1.0);
+    let effect = cohens_h(one, two) / MIN_EFFECT;
+    if one.max(two) < MIN_SHARE {
+        return effect;
+    }
+    // A tenth of a record avoids a division by zero.
+    let at_least = |share: f64, records: f64| share.max(0.1 / records.max(1.0));
+    let factor = at_least(one, sizes.real) / at_least(two, sizes.synthetic);
+    effect.max((factor.ln().abs() / MIN_FACTOR.ln()).min(MINOR))
+}
+
 fn missing_check(column: &Column) -> Option<Examined> {
     let Column {
         missing,
@@ -245,6 +266,7 @@ fn missing_check(column: &Column) -> Option<Examined> {
         *missing,
         *records,
     );
+    examined.size = share_size(*missing, *records);
     examined.text = format!(
         "{name} has no value in {} of the synthetic records, and in {} of the real ones",
         percent(missing.synthetic / records.synthetic),
@@ -285,8 +307,9 @@ fn share_checks(column: &Column, counts: &Counts, findings: &mut Findings) {
     findings.examined.push(single);
 }
 
-/// Returns the comparison of the value whose share has changed most.
-fn most_changed(
+/// Returns the comparison of the value whose share has changed most, of those that changed enough to matter if there are
+/// any.
+pub(super) fn most_changed(
     column: &Column,
     values: Vec<(String, f64, f64)>,
     sizes: Sizes,
@@ -294,16 +317,15 @@ fn most_changed(
     let tests = values.len();
     let changes = values.into_iter().map(|(value, real, synthetic)| {
         let counts = Sizes { real, synthetic };
-        (
-            cohens_h(
-                real / sizes.real.max(1.0),
-                synthetic / sizes.synthetic.max(1.0),
-            ),
-            value,
-            counts,
-        )
+        let effect = cohens_h(
+            real / sizes.real.max(1.0),
+            synthetic / sizes.synthetic.max(1.0),
+        );
+        let size = share_size(counts, sizes);
+        ((size >= 1.0, effect), size, value, counts)
     });
-    let (_, value, counts) = changes.max_by(|x, y| x.0.total_cmp(&y.0))?;
+    let rank = |x: (bool, f64), y: (bool, f64)| x.0.cmp(&y.0).then(x.1.total_cmp(&y.1));
+    let (_, size, value, counts) = changes.max_by(|x, y| rank(x.0, y.0))?;
     let name = &column.name;
     let mut examined = share_check(
         Check::Shares,
@@ -312,6 +334,7 @@ fn most_changed(
         counts,
         sizes,
     );
+    examined.size = size;
     examined.tests = tests;
     examined.text = format!(
         "{name} is {value} in {} of the synthetic records, and in {} of the real ones",
@@ -341,6 +364,11 @@ fn number_checks(evidence: &Evidence, column: &Column, numbers: &Numbers, findin
     findings.examined.push(distribution);
     if numbers.are_codes {
         return;
+    }
+    if let Some(format) = evidence.formats.get(&column.name) {
+        findings
+            .examined
+            .extend(calendar_checks(column, numbers, format));
     }
     let counts = value_counts(numbers);
     let different = counts.iter().filter(|(_, real, _)| *real > 0.0).count();

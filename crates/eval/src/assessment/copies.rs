@@ -90,16 +90,21 @@ fn expected_copies(unique: usize, pairs: usize, ratio: f64) -> f64 {
     unique * (1.0 - (-coincidences / unique.max(1.0)).exp())
 }
 
+/// Number of a missing value in [`identify`].
+pub(super) const MISSING: u32 = u32::MAX;
+
 /// Numbers the values of a column of both tables, so that equal values have equal numbers.
-fn identify(column: [&RawColumn; 2]) -> [Vec<u32>; 2] {
+pub(super) fn identify(column: [&RawColumn; 2]) -> [Vec<u32>; 2] {
     let mut numbers: HashMap<u64, u32> = HashMap::new();
     let mut texts: HashMap<String, u32> = HashMap::new();
     column.map(|column| match &column.values {
         RawValues::Numbers(values) => {
-            let mut number = |value: &Option<f64>| {
-                let next = numbers.len() as u32;
-                let key = value.map_or(u64::MAX, |value| (value + 0.0).to_bits());
-                *numbers.entry(key).or_insert(next)
+            let mut number = |value: &Option<f64>| match value {
+                None => MISSING,
+                Some(value) => {
+                    let next = numbers.len() as u32;
+                    *numbers.entry((value + 0.0).to_bits()).or_insert(next)
+                }
             };
             values.iter().map(&mut number).collect()
         }
@@ -115,7 +120,7 @@ fn identify(column: [&RawColumn; 2]) -> [Vec<u32>; 2] {
                 value
                     .and_then(|value| known.get(value as usize))
                     .copied()
-                    .unwrap_or(u32::MAX)
+                    .unwrap_or(MISSING)
             };
             values.iter().map(of).collect()
         }

@@ -4,12 +4,14 @@
 //! records, would show. A check fails if the baseline does not explain the distance, and if the distance matters for one
 //! of the purposes.
 
+mod calendar;
 mod coarse;
 mod columns;
 mod copies;
 mod decide;
 mod evidence;
 mod form;
+mod formulas;
 mod interaction;
 mod models;
 mod pairs;
@@ -29,6 +31,7 @@ pub use copies::{Copies, count_copies};
 pub(crate) use decide::assess;
 pub(crate) use evidence::{Evidence, Family};
 pub(crate) use form::form_checks;
+pub(crate) use formulas::{determined_checks, sum_checks};
 pub(crate) use models::{membership_check, prediction_check};
 pub(crate) use pairs::Columns;
 pub(crate) use rules::{constraint_checks, order_checks};

@@ -17,13 +17,13 @@ const MIN_BROKEN: f64 = 0.001;
 const MANY_BROKEN: f64 = 0.01;
 
 /// Smallest number of real records of a rule about order.
-const MIN_RECORDS: f64 = 100.0;
+pub(super) const MIN_RECORDS: f64 = 100.0;
 /// Two columns are in order by chance if fewer records would break the order with independent values.
-const MIN_BROKEN_BY_CHANCE: f64 = 0.05;
+pub(super) const MIN_BROKEN_BY_CHANCE: f64 = 0.05;
 
 /// Smallest number of real records that would have a pair of values if the columns were independent. A pair with fewer
 /// may be absent by chance.
-const MIN_EXPECTED: f64 = 20.0;
+pub(super) const MIN_EXPECTED: f64 = 20.0;
 
 /// Checks the schema's constraints.
 pub(crate) fn constraint_checks(constraints: &[ConstraintReport], sizes: [usize; 2]) -> Findings {
@@ -141,12 +141,14 @@ fn broken_by_chance(low: Vec<Option<f64>>, high: Vec<Option<f64>>) -> f64 {
 }
 
 impl Columns {
-    /// Checks pairs of values that never occur together in the real table.
+    /// Checks pairs of values that never occur together in the real table, and values with which only one other occurs.
     pub(crate) fn never_checks(&self) -> Findings {
         let mut findings = Findings::default();
         for (b, two) in self.groups.iter().enumerate() {
             for one in &self.groups[..b] {
                 never_together(one, two, &mut findings);
+                always_together(one, two, &mut findings);
+                always_together(two, one, &mut findings);
             }
         }
         findings
@@ -190,9 +192,50 @@ fn never_together(one: &Coarse, two: &Coarse, findings: &mut Findings) {
     }
 }
 
+/// Checks the groups in which all real records have the same value. Two values are left to [`never_together`].
+fn always_together(groups: &Coarse, values: &Coarse, findings: &mut Findings) {
+    let width = values.len();
+    if width < 3 {
+        return;
+    }
+    let [real, synthetic] = cells(&[groups, values]);
+    let sizes = Sizes {
+        real: real.iter().sum(),
+        synthetic: synthetic.iter().sum(),
+    };
+    for (group, row) in real.chunks(width).enumerate() {
+        let records: f64 = row.iter().sum();
+        let occurring: Vec<usize> = (0..width).filter(|&value| row[value] > 0.0).collect();
+        let [only] = occurring[..] else {
+            continue;
+        };
+        let of_value: f64 = real.iter().skip(only).step_by(width).sum();
+        if records * (1.0 - of_value / sizes.real) < MIN_EXPECTED {
+            continue;
+        }
+        let rule = format!(
+            "the rule that {} is always {} where {} is {}",
+            values.name, values.labels[only], groups.name, groups.labels[group]
+        );
+        let other = &synthetic[group * width..(group + 1) * width];
+        let broken = Sizes {
+            real: 0.0,
+            synthetic: other.iter().sum::<f64>() - other[only],
+        };
+        let columns = vec![groups.name.clone(), values.name.clone()];
+        findings.add_rule(columns, &rule, broken, sizes);
+    }
+}
+
 impl Findings {
     /// Adds the comparison of the records that break a rule.
-    fn add_rule(&mut self, columns: Vec<String>, rule: &str, broken: Sizes, sizes: Sizes) {
+    pub(super) fn add_rule(
+        &mut self,
+        columns: Vec<String>,
+        rule: &str,
+        broken: Sizes,
+        sizes: Sizes,
+    ) {
         let real = broken.real / sizes.real.max(1.0);
         let synthetic = broken.synthetic / sizes.synthetic.max(1.0);
         let more = synthetic - real;

@@ -1,6 +1,7 @@
 //! Maps of the association between columns.
 
-use super::svg::{At, Svg, escaped};
+use super::svg::{At, Svg};
+use fhaim_page::escaped;
 
 /// Side of a cell, at least and at most.
 const CELL: (f64, f64) = (11.0, 26.0);

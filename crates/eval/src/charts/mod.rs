@@ -38,7 +38,7 @@ pub use map::{AssociationMap, Compared};
 pub use rates::{RateChart, RatePanel};
 pub use report::ReportCharts;
 pub(crate) use scale::{Span, calendar_edges, clock_edges, even_edges, log_edges, nice_share};
-pub(crate) use svg::{escaped, percent, shorten};
+pub(crate) use svg::{percent, shorten};
 
 /// Style sheet of all charts. A page includes it once.
 pub const STYLE: &str = include_str!("charts.css");

@@ -1,6 +1,7 @@
 //! Shares of the values of a column within the groups of another.
 
-use super::svg::{At, CHARACTER_WIDTH, Svg, WIDTH, escaped, percent, shorten};
+use super::svg::{At, CHARACTER_WIDTH, Svg, WIDTH, percent, shorten};
+use fhaim_page::escaped;
 
 /// Space for the names of values.
 const LEFT: f64 = 102.0;

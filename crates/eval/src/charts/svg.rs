@@ -2,38 +2,13 @@
 
 use std::fmt::{self, Arguments, Display, Formatter, Write as _};
 
+use fhaim_page::escaped;
+
 /// Width of most charts, in SVG units of about a pixel.
 pub(super) const WIDTH: f64 = 360.0;
 
 /// Approximate width of a character of a label.
 pub(super) const CHARACTER_WIDTH: f64 = 7.0;
-
-/// Displays a text escaped for elements and quoted attributes of HTML and SVG.
-pub(crate) struct Escaped<'a>(&'a str);
-
-/// Returns a text escaped for elements and quoted attributes of HTML and SVG.
-pub(crate) fn escaped(text: &str) -> Escaped<'_> {
-    Escaped(text)
-}
-
-impl Display for Escaped<'_> {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        for character in self.0.chars() {
-            match character {
-                '&' => out.write_str("&amp;")?,
-                '<' => out.write_str("&lt;")?,
-                '>' => out.write_str("&gt;")?,
-                '"' => out.write_str("&quot;")?,
-                '\'' => out.write_str("&#39;")?,
-                // HTML and XML forbid other control characters.
-                '\t' | '\n' | '\r' => out.write_char(' ')?,
-                other if other.is_control() => out.write_char('\u{fffd}')?,
-                other => out.write_char(other)?,
-            }
-        }
-        Ok(())
-    }
-}
 
 /// Shortens a label to at most `longest` characters.
 pub(crate) fn shorten(label: &str, longest: usize) -> String {
@@ -165,11 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_escaped_and_shortened() {
-        assert_eq!(
-            escaped("<a href=\"x\" title='y'>&\u{0}").to_string(),
-            "&lt;a href=&quot;x&quot; title=&#39;y&#39;&gt;&amp;\u{fffd}"
-        );
+    fn long_texts_are_shortened() {
         assert_eq!(shorten("héllo", 5), "héllo");
         assert_eq!(shorten("héllo wörld", 7), "héllo…");
     }

@@ -1,12 +1,10 @@
 //! The page's assessment: summary, failed checks and scores.
 
+use fhaim_page::escaped;
 use std::fmt::{self, Display, Formatter};
 
 use super::finding_list;
-use crate::{
-    Area, Finding, Report,
-    charts::{Gauge, escaped},
-};
+use crate::{Area, Finding, Report, charts::Gauge};
 
 pub(super) struct AssessmentBody<'a>(pub(super) &'a Report);
 

@@ -1,11 +1,12 @@
 //! The page's charts of single columns.
 
+use fhaim_page::escaped;
 use std::fmt::{self, Display, Formatter};
 
 use super::{TextTable, badge};
 use crate::{
     AnalysisPurpose, ColumnUse, Finding, Report, Suitability,
-    charts::{ColumnChart, ColumnDrawing, escaped, legend, percent},
+    charts::{ColumnChart, ColumnDrawing, legend, percent},
 };
 
 /// Number of columns that are shown without a click.

@@ -7,13 +7,10 @@ mod models;
 mod pairs;
 mod questions;
 
+use fhaim_page::{COLOURS, escaped};
 use std::fmt::{self, Display, Formatter};
 
-use crate::{
-    Finding, Severity,
-    charts::{self, escaped},
-    report::Report,
-};
+use crate::{Finding, Severity, charts, report::Report};
 use assessment::AssessmentBody;
 use columns::ColumnsBody;
 use details::DetailsBody;
@@ -205,7 +202,7 @@ impl Page<'_> {
              <meta http-equiv=\"Content-Security-Policy\" \
              content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n\
-             <title>{name}: synthetic data report</title>\n<style>\n{}{STYLE}</style>\n</head>\n\
+             <title>{name}: synthetic data report</title>\n<style>\n{COLOURS}{}{STYLE}</style>\n</head>\n\
              <body>\n<main>\n<header>\n<h1>{name}</h1>\n\
              <p class=\"notice\"><strong>For the holder only.</strong> {}</p>\n</header>\n",
             charts::STYLE,

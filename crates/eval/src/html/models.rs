@@ -1,11 +1,12 @@
 //! The page's sections on rules, prediction and privacy.
 
+use fhaim_page::escaped;
 use std::fmt::{self, Display, Formatter};
 
 use super::{TextTable, finding_list, grouped, scroll_box};
 use crate::{
     AreaName, Attack, Check, Finding, Prediction, Report, Scores,
-    charts::{Bar, PairedBars, escaped, legend, percent},
+    charts::{Bar, PairedBars, legend, percent},
     closeness::Closeness,
     membership::Membership,
 };

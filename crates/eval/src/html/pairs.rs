@@ -1,11 +1,12 @@
 //! The page's charts of association, pairs and sets of three columns.
 
+use fhaim_page::escaped;
 use std::fmt::{self, Display, Formatter};
 
 use super::{badge, columns::uses_text, scroll_box};
 use crate::{
     ColumnUse, Finding, Report, Suitability,
-    charts::{AssociationMap, RateChart, RatePanel, escaped, legend},
+    charts::{AssociationMap, RateChart, RatePanel, legend},
 };
 
 /// Maps of more columns need more width than a phone has.

@@ -1,11 +1,12 @@
 //! The first screen of the page: five questions of a reader without statistics, with their answers.
 
+use fhaim_page::escaped;
 use std::fmt::{self, Display, Formatter};
 
 use fhaim_domain::counted;
 
 use super::{Fact, grouped};
-use crate::{AreaName, Report, Severity, assessment::served, charts::escaped};
+use crate::{AreaName, Report, Severity, assessment::served};
 
 /// A larger factor says little more than that there is hardly any protection.
 const MAX_FACTOR: f64 = 1_000.0;

@@ -3,5 +3,6 @@
 mod assessment;
 mod cases;
 mod page;
+mod planted;
 mod report;
 mod second_draws;

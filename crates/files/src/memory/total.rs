@@ -23,7 +23,8 @@ impl KnownRecords {
     /// Returns the total cost of the uses of one table's records, or of many of them, with rhos converted at `delta`.
     /// Call it after the last use was remembered.
     ///
-    /// `draft` is the cost of a private draft of the schema. It counts unless the history has a draft of these records.
+    /// `draft` is the cost of a private draft of the schema. It counts unless the history has a draft of these records
+    /// at this cost.
     /// Returns `None` for the records of several tables, or if the history cannot be read.
     pub fn total(&self, delta: f64, draft: Option<UseCost>) -> Option<KnownSpending> {
         let [records] = self.identities.as_slice() else {
@@ -32,10 +33,11 @@ impl KnownRecords {
         let Memory { history, .. } = Memory::open().ok()?;
         let overlaps = Index::of(&history).overlaps(records);
         let uses = (history.uses.iter()).filter(|entry| overlaps.contains_key(&entry.table));
-        let has_draft = uses
-            .clone()
-            .any(|entry| matches!(entry.used_for, Use::Draft { .. }));
-        let draft = draft.filter(|_| !has_draft);
+        let has = |draft: &UseCost| {
+            uses.clone()
+                .any(|entry| matches!(entry.used_for, Use::Draft { .. }) && entry.cost == *draft)
+        };
+        let draft = draft.filter(|draft| !has(draft));
         let costs: Vec<&UseCost> = uses.map(|entry| &entry.cost).chain(&draft).collect();
         let total = Total::of(&costs, Unit::AddedOrRemoved, delta);
         Some(KnownSpending {

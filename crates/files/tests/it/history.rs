@@ -271,6 +271,27 @@ fn journalled_run_has_one_entry_with_its_latest_cost() {
     });
 }
 
+/// The history has another draft of the records, which cost less than that of the schema.
+#[test]
+fn total_has_the_draft_of_the_schema_unless_the_history_has_it() {
+    in_own_process(
+        "total_has_the_draft_of_the_schema_unless_the_history_has_it",
+        || {
+            fs::write("t.csv", table(0..100)).unwrap();
+            let records = look_up("t.csv", None, false).0.unwrap().unwrap();
+            let draft = |rho: u64| {
+                let rho = Rho::ratio_up(rho, 10).unwrap();
+                UseCost::zcdp_but_for("fhaim", rho, 5e-11)
+            };
+            let out = "s.json".to_owned();
+            records.remember(&Use::Draft { out }, draft(1)).unwrap();
+            let uses = |draft| records.total(1e-9, Some(draft)).unwrap().uses;
+            assert_eq!(uses(draft(1)), 1);
+            assert_eq!(uses(draft(5)), 2);
+        },
+    );
+}
+
 /// The tables have more records than a sample, and differ in one.
 #[test]
 fn run_continues_only_with_exactly_its_records() {

@@ -25,7 +25,11 @@ pub async fn run(arguments: &OrphansArguments) -> Result<(), Error> {
     output::print(&found.iter().map(line).collect::<String>())?;
     let bytes: u64 = found.iter().map(|blob| blob.bytes).sum();
     let done = if arguments.delete { "deleted" } else { "found" };
-    eprintln!("{done}: {}, {:.1} MB", found.len(), bytes as f64 / 1e6);
+    fhaim_files::tell_line(format_args!(
+        "{done}: {}, {:.1} MB",
+        found.len(),
+        bytes as f64 / 1e6
+    ));
     Ok(())
 }
 
