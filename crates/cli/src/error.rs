@@ -411,7 +411,7 @@ mod tests {
 
     /// The words of a refusal are those of the service, and may be in any language.
     #[test]
-    fn refused_token_leads_to_a_sign_in_whatever_its_words() {
+    fn refused_token_in_any_words_leads_to_a_sign_in() {
         let problem = Problem::new(ProblemKind::Unauthenticated).with_detail("abgelaufen");
         let refused = fhaim_sdk::Error::Problem {
             problem: Box::new(problem),

@@ -6,7 +6,7 @@ use crate::{
     remarks,
 };
 
-/// What is known of earlier uses of some records.
+/// Knowledge of earlier uses of some records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlierUse {
     /// They were not used before.

@@ -162,7 +162,7 @@ fn numbers(column: &RawColumn) -> Option<&[Option<f64>]> {
     }
 }
 
-/// Returns all sums of two or three of so many columns, as the place of the sum and those of its parts.
+/// Returns all sums of two or three columns, with `columns` columns in total, as the place of the sum and those of its parts.
 fn candidates(columns: usize) -> impl Iterator<Item = (usize, Vec<usize>)> {
     let [two, three] = MAX_COLUMNS.map(|most| columns <= most);
     let pairs = (0..columns).flat_map(move |a| (a + 1..columns).map(move |b| vec![a, b]));

@@ -62,7 +62,7 @@ fn found<'a>(assessment: &'a Assessment, check: Check, columns: &[&str]) -> &'a 
     finding.unwrap_or_else(|| panic!("{:#?}", assessment.findings))
 }
 
-/// No group of the state's counties is large enough for a rule of its own.
+/// Each town by itself has too few records for a rule.
 #[test]
 fn towns_in_the_wrong_state_are_found() {
     let states: Vec<String> = (0..10).map(|state| format!("s{state}")).collect();
