@@ -15,6 +15,7 @@ use serde::Deserialize;
 use crate::{
     error::Error,
     input::{self, Data},
+    made_table::MadeTable,
     output::{self, OverwriteArguments, StagedFile},
     randomness::{InsecureTestSeed, Purpose, generator},
 };
@@ -126,7 +127,10 @@ pub fn compare(
     let made = format.of_output();
     let read = |data, format| input::looking(data, schema.clone(), format, &arguments.strictness);
     let real = read(&arguments.real, format)?;
-    let synthetic = read(&arguments.synthetic, &made)?;
+    let MadeTable {
+        reading: synthetic,
+        texts: synthetic_texts,
+    } = MadeTable::read(&arguments.synthetic, schema, &made, &arguments.strictness)?;
     let held_out = arguments.held_out.as_ref();
     let held_out = held_out.map(|data| read(data, format)).transpose()?;
     let mut rng = generator(seed, Purpose::Records)?;
@@ -134,11 +138,8 @@ pub fn compare(
     let held_out = held_out.as_ref().map(|held_out| &held_out.table);
     let mut report = fhaim_eval::evaluate(&real.table, &synthetic.table, held_out, &mut rng)?;
     report.add_values(&real.values, &synthetic.values);
-    let texts = |data, format| input::texts(data, format, &arguments.strictness);
-    report.add_texts(
-        &texts(&arguments.real, format)?,
-        &texts(&arguments.synthetic, &made)?,
-    );
+    let texts = input::texts(&arguments.real, format, &arguments.strictness)?;
+    report.add_texts(&texts, &synthetic_texts);
     report.add_constraints(schema.rules(), &real.broken, &synthetic.broken);
     phase.finish();
     if let Some(held_out) = held_out {

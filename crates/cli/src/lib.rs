@@ -51,6 +51,7 @@ mod holders;
 pub mod in_process;
 mod input;
 mod kept_releases;
+mod made_table;
 mod output;
 mod randomness;
 #[cfg(feature = "server")]

@@ -9,7 +9,7 @@ use std::{cell::Cell, num::NonZeroUsize, sync::Arc, time::Instant};
 
 use fhaim_card::CardSetting;
 use fhaim_domain::{
-    Dialect, Domain, RawColumn, ReadOptions, Schema, TableReading, WriteOptions, counted, read_csv,
+    Dialect, Domain, RawColumn, ReadOptions, Schema, WriteOptions, counted, read_csv,
 };
 use fhaim_dp::{Ladder, Rho, accounting};
 use fhaim_eval::{evaluate, html_page};
@@ -20,7 +20,7 @@ use fhaim_files::{
     progress::{PhaseProgress, Progress},
 };
 use fhaim_he::Layout;
-use fhaim_intake::{TextCounts, count_texts};
+use fhaim_intake::count_texts;
 use fhaim_protocol::generation;
 use fhaim_protocol::terms::Terms;
 use fhaim_release::{MechanismJob, MechanismRun, Phase, RunProgress as Standing};
@@ -50,6 +50,7 @@ use crate::{
     held::Held,
     holders::{self, Party},
     input, kept_releases,
+    made_table::MadeTable,
     output::StagedFile,
     randomness::{InsecureTestSeed, Purpose, generator, system},
     size,
@@ -74,12 +75,6 @@ pub struct Request<'a> {
     /// The public inputs of the mechanism.
     pub job: MechanismJob,
     start: Instant,
-}
-
-/// A synthetic table as its report needs it.
-struct SyntheticTable {
-    reading: TableReading,
-    texts: Vec<TextCounts>,
 }
 
 /// Result of a run.
@@ -518,7 +513,7 @@ impl<'a> Request<'a> {
     }
 
     /// Reads the synthetic table from its text.
-    fn drawn_table(&self, text: &[u8]) -> Result<SyntheticTable, Error> {
+    fn drawn_table(&self, text: &[u8]) -> Result<MadeTable, Error> {
         let options = ReadOptions {
             dialect: Dialect::of_delimiter(self.delimiter),
             keep_values: true,
@@ -527,18 +522,14 @@ impl<'a> Request<'a> {
         let reading = read_csv(self.held.shared_schema(), text, &options)?;
         let (name, dialect) = (&options.file, &options.dialect);
         let texts = count_texts(text, name, dialect, &options.missing, &[])?;
-        Ok(SyntheticTable { reading, texts })
+        Ok(MadeTable { reading, texts })
     }
 
     /// Reads the synthetic table that an earlier part of the run wrote.
-    fn written_table(&self) -> Result<SyntheticTable, Error> {
+    fn written_table(&self) -> Result<MadeTable, Error> {
         let (data, format) = self.written()?;
         let strictness = &self.arguments.strictness;
-        let schema = self.held.schema().clone();
-        Ok(SyntheticTable {
-            reading: input::looking(&data, schema, &format, strictness)?,
-            texts: input::texts(&data, &format, strictness)?,
-        })
+        MadeTable::read(&data, self.held.schema(), &format, strictness)
     }
 
     /// Returns the number of records of the synthetic table that an earlier part of the run wrote.
@@ -564,7 +555,7 @@ impl<'a> Request<'a> {
     fn report(
         &self,
         mut file: StagedFile,
-        synthetic: SyntheticTable,
+        synthetic: MadeTable,
         summary: &mut Summary,
         rng: &mut rand_chacha::ChaCha20Rng,
         progress: &Progress,
@@ -573,7 +564,7 @@ impl<'a> Request<'a> {
         let Held::Table(table) = &self.held else {
             return Ok(());
         };
-        let SyntheticTable {
+        let MadeTable {
             reading: synthetic,
             texts,
         } = synthetic;

@@ -1,8 +1,8 @@
 //! Checks of values that follow from other columns in all real records: a label from its code, or a sum from its parts.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
-use fhaim_domain::{RawColumn, RawValues};
+use fhaim_domain::{RawColumn, RawValues, parse_number};
 
 use super::{
     copies::{MISSING, identify},
@@ -119,7 +119,7 @@ fn contradictions(map: &HashMap<u32, u32>, from: &[u32], to: &[u32]) -> (f64, f6
 /// A column of numbers of both tables.
 struct NumberColumn<'a> {
     name: &'a str,
-    tables: [&'a [Option<f64>]; 2],
+    tables: [Cow<'a, [Option<f64>]>; 2],
 }
 
 /// Checks each column that, in the real table, is the sum of two or three others.
@@ -155,10 +155,16 @@ pub(crate) fn sum_checks(
     findings
 }
 
-fn numbers(column: &RawColumn) -> Option<&[Option<f64>]> {
+/// Returns the numbers of a column. The schema may list them as categories.
+fn numbers(column: &RawColumn) -> Option<Cow<'_, [Option<f64>]>> {
     match &column.values {
-        RawValues::Numbers(values) => Some(values),
-        RawValues::Texts { .. } => None,
+        RawValues::Numbers(values) => Some(Cow::Borrowed(values)),
+        RawValues::Texts { values, names } => {
+            let numbers: Option<Vec<f64>> = names.iter().map(|name| parse_number(name)).collect();
+            let numbers = numbers?;
+            let of = |value: &Option<u32>| value.and_then(|v| numbers.get(v as usize).copied());
+            Some(values.iter().map(of).collect())
+        }
     }
 }
 
@@ -233,7 +239,7 @@ fn is_sum(
     let expected = (*total.tables[table].get(row)?)?;
     let (mut sum, mut size) = (0.0, expected.abs());
     for (place, part) in parts.iter().enumerate() {
-        let values = part.tables[table];
+        let values = &part.tables[table];
         let row = match of_next == Some(place) {
             true => (row + 1) % values.len().max(1),
             false => row,

@@ -279,7 +279,7 @@ fn total_has_the_draft_of_the_schema_unless_the_history_has_it() {
         || {
             fs::write("t.csv", table(0..100)).unwrap();
             let records = look_up("t.csv", None, false).0.unwrap().unwrap();
-            let draft = |rho: u64| {
+            let draft = |rho: u128| {
                 let rho = Rho::ratio_up(rho, 10).unwrap();
                 UseCost::zcdp_but_for("fhaim", rho, 5e-11)
             };
