@@ -149,8 +149,8 @@ impl Journal {
         match &self.content.header.model_sha256 {
             Some(known) if *known != digest(&content) => Err(Error::Content {
                 path: path.to_owned(),
-                problem: "it is damaged, or is not the model of this run: restore it, or remove it to have it made \
-                          again from the releases, at no cost"
+                problem: "it is damaged, or is not the model of this run: restore it, or move it away, and it is made \
+                          again from the releases (except with aim and mst)"
                     .to_owned(),
             }),
             _ => Ok(Some(path)),
