@@ -84,8 +84,8 @@ pub enum Use {
 pub struct RunJournal {
     /// The run's random identifier, which the file has as well.
     pub id: Uuid,
-    /// SHA-256 of each state in which the file may be, as hexadecimal text: first before, then after the last write,
-    /// which may have failed.
+    /// SHA-256 of each state in which the file may be, as hexadecimal text. While the file is replaced, these are the
+    /// states before and after.
     pub states: Vec<String>,
 }
 
@@ -337,7 +337,8 @@ impl KnownRecords {
     }
 
     /// Adds a run's cost so far to the history, or replaces the cost that the history has for this run. Call it before
-    /// each write of the run's releases. The first of the journal's states is that of the file so far.
+    /// each write of the run's releases, with the states before and after, and again after the write, with the state
+    /// after. The first of the journal's states is that of the file so far.
     ///
     /// # Errors
     /// [`Error::RunElsewhere`] if the history has other states of the run; the history cannot be read or written. Then

@@ -2,13 +2,13 @@
 //! sees it, so that a run that is interrupted loses nothing that was paid for.
 //!
 //! A batch takes this path. The source answers. The history gets the cost of the run up to this batch. The releases
-//! file is replaced by one that has the batch too, and is synced. Then the mechanism gets the answers. If the program
-//! ends before the file is replaced, the answers are lost: they were in its memory only, and nothing depends on them.
-//! The run then continues without them, and asks for the batch again with new noise. The history has its cost already,
-//! and counts it once.
+//! file is replaced by one that has the batch too, and is synced. The history learns that the file is in this state.
+//! Then the mechanism gets the answers. If the program ends before the file is replaced, the answers are lost: they were
+//! in its memory only, and nothing depends on them. The run then continues without them, and asks for the batch again
+//! with new noise. The history has its cost already, and counts it once.
 //!
-//! The history knows the states in which the file may be. An older copy of the file is refused: the run would release
-//! batches again, with new noise, whose first answers others may have.
+//! The history knows the states in which the file may be: two while it is replaced, and otherwise one. An older copy of
+//! the file is refused: the run would release batches again, with new noise, whose first answers others may have.
 
 use std::{
     cell::Cell,
@@ -301,21 +301,35 @@ impl Journal {
         }
     }
 
-    /// Adds the cost so far to the history, and then writes the file.
+    /// Adds the cost so far to the history, writes the file, and records that it was written.
     fn store(&mut self) -> Result<(), Error> {
         let text = self.text()?;
         self.debit(&text)?;
-        self.write(&text)
+        self.write(&text)?;
+        self.confirm()
     }
 
+    /// Adds the cost so far to the history before the file is replaced by this text.
     fn debit(&self, text: &str) -> Result<(), Error> {
-        let (Some(known), Some(place)) = (&self.known, &self.place) else {
+        let state = self.place.as_ref().and_then(|place| place.state.clone());
+        let next = digest(text.as_bytes());
+        self.remember_states(state.into_iter().chain([next]).collect())
+    }
+
+    /// Records that the file was replaced, so that a copy of the file before is refused.
+    fn confirm(&self) -> Result<(), Error> {
+        let state = self.place.as_ref().and_then(|place| place.state.clone());
+        self.remember_states(state.into_iter().collect())
+    }
+
+    /// Records the cost so far, and the states in which the file may be.
+    fn remember_states(&self, states: Vec<String>) -> Result<(), Error> {
+        let (Some(known), Some(_)) = (&self.known, &self.place) else {
             return Ok(());
         };
-        let next = digest(text.as_bytes());
         let journal = RunJournal {
             id: self.run(),
-            states: place.state.iter().cloned().chain([next]).collect(),
+            states,
         };
         Ok(known.remember_run(&self.out, journal, &spending(self.spent()))?)
     }
@@ -381,6 +395,7 @@ impl Journal {
         };
         if !is_repeated {
             self.write(&text)?;
+            self.confirm()?;
         }
         Ok(rename_all(model.into_iter().collect())?)
     }

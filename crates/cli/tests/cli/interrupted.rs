@@ -539,6 +539,42 @@ fn changed_releases_are_refused() {
     assert_eq!(history(folder.path()).len(), 1);
 }
 
+/// Collects the states of the file during a run, and puts each of them back.
+#[cfg(unix)]
+#[test]
+fn copies_of_all_earlier_states_are_refused() {
+    let folder = folder(wide(400, 0), WIDE);
+    let arguments = confirmed("local", &["--epsilon", "4"]);
+    let path = folder.path().join("out.releases.json");
+    let copies = std::cell::RefCell::new(Vec::new());
+    kill_when(folder.path(), &arguments, || {
+        let state = fs::read(&path).unwrap_or_default();
+        let mut copies = copies.borrow_mut();
+        if !state.is_empty() && copies.last() != Some(&state) {
+            copies.push(state);
+        }
+        false
+    });
+    check_finished(folder.path(), None);
+    let mut copies = copies.into_inner();
+    copies.retain(|state| {
+        let file: Value = serde_json::from_slice(state).unwrap();
+        file["releases"] != json!([]) && *state != fs::read(&path).unwrap()
+    });
+    assert!(copies.len() > 2, "{} states were seen", copies.len());
+    for name in ["out.csv", "out.model", "out.card.html", "out.card.json"] {
+        fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    for state in copies.iter().rev() {
+        fs::write(&path, state).unwrap();
+        refuse(
+            folder.path(),
+            &arguments,
+            "it was changed, or is an older copy",
+        );
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn two_programs_do_not_continue_one_run() {
