@@ -4,7 +4,7 @@
 use crate::files::{golden, json, refuses_damage, refuses_unknown_fields};
 use crate::terms::terms;
 use fhaim_dp::{Debit, Entry, Rho};
-use fhaim_protocol::align::{Message, Stage};
+use fhaim_protocol::align::{Content, Message, Scalar};
 use fhaim_protocol::crypto::chain::Act;
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::roster::{
@@ -125,16 +125,25 @@ fn alignment_messages_are_unchanged_and_damage_is_rejected() {
         value("e2f2ae0a6abc4e71a884a961c500515f58e30b6aa582dd8db6a65945e08d2d76"),
     ];
     let [one, other] = values;
-    for (name, stage, values) in [
-        ("align.round", Stage::Round(1), values),
-        ("align.whole", Stage::Whole, values),
-        ("align.common", Stage::Common(1), [other, one]),
+    let answers = Content::Answers {
+        rows: 2,
+        values: vec![other, one],
+        table: vec![Scalar::from(7u8), Scalar::from(8u8)],
+    };
+    let common = Content::Common {
+        sizes: vec![2, 3],
+        values: vec![other],
+    };
+    for (name, sender, content) in [
+        ("align.list", 0, Content::List(values.to_vec())),
+        ("align.half", 1, Content::Half(one)),
+        ("align.answers", 1, answers),
+        ("align.common", 0, common),
     ] {
         let message = Message {
             session: [5; 32],
-            owner: 1,
-            stage,
-            values: values.to_vec(),
+            sender,
+            content,
         };
         let bytes = golden(name, || message.to_bytes());
         assert_eq!(Message::from_bytes(&bytes).unwrap(), message);

@@ -105,7 +105,9 @@ fn decode(name: &str, bytes: &[u8]) -> Option<(bool, usize)> {
         }
         "upload-key.standard" => (UploadKey::from_bytes(&params, bytes).is_ok(), 6),
         "decrypt-request" => (DecryptRequest::from_bytes(&params, bytes).is_ok(), 6),
-        "align.round" | "align.whole" | "align.common" => (Message::from_bytes(bytes).is_ok(), 7),
+        "align.list" | "align.half" | "align.answers" | "align.common" => {
+            (Message::from_bytes(bytes).is_ok(), 7)
+        }
         "model" | "model.beside" => (Model::load(bytes, 1 << 20).is_ok(), 8),
         _ => return None,
     })

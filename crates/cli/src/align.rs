@@ -15,7 +15,7 @@ use clap::Args;
 use fhaim_domain::{TableRecords, counted};
 use fhaim_files::{ask, can_ask, home, progress::Progress};
 use fhaim_protocol::{
-    align::{AlignError, Aligned, Message, Outgoing, Party, Stage, normalised},
+    align::{AlignError, Aligned, Message, Outgoing, Party, normalised},
     request::DatasetId,
 };
 use sha2::{Digest, Sha256};
@@ -34,7 +34,7 @@ Examples:
   fhaim align --data ben.csv --on name,born --holder 2 --holders 3 --session trial-7 --messages shared --out b.csv
 
 All holders run the command at the same time, each on its own machine. They exchange messages as files in
-a shared folder, or copy the files to each other. Nobody else may see the messages. All holders use the
+a shared folder, or copy the files to each other. Nobody else may change the messages. All holders use the
 same session name, and a new name for every alignment. The comparison of rows ignores upper and lower
 case and repeated spaces.";
 
@@ -114,7 +114,9 @@ pub fn run(arguments: &AlignArguments, progress: &Progress) -> Result<(), Error>
         me,
     };
     mailbox.must_be_new()?;
-    mailbox.send(&first)?;
+    if let Some(first) = first {
+        mailbox.send(&first)?;
+    }
     let phase = progress.uncounted("align");
     let aligned = mailbox.exchange(&mut party, arguments.wait)?;
     phase.finish();
@@ -182,12 +184,12 @@ fn placed(arguments: &AlignArguments, error: AlignError) -> Error {
 fn confirmed(arguments: &AlignArguments) -> Result<(), Error> {
     let pairs = match arguments.holders {
         2 => "",
-        _ => ", and how many rows each two have in common, but not which",
+        _ => ", and nothing of rows that only two parties have",
     };
     fhaim_files::tell_line(format_args!(
         "note: all parties learn which of their rows are common to all, and how many rows each party \
-         has{pairs}; a party that adds made-up keys to its table learns whether the others have \
-         them"
+         has{pairs}; a party that adds made-up keys to its table learns which of them all others have; \
+         party 1 must keep its messages to itself"
     ));
     if arguments.yes || !can_ask() || ask("Continue?")? {
         return Ok(());
@@ -197,15 +199,14 @@ fn confirmed(arguments: &AlignArguments) -> Result<(), Error> {
 
 /// The folder of messages.
 ///
-/// A message is a file `FROM-TO-OWNER.align` for a list, or `FROM-TO-OWNER-common.align` for common rows, with parties
-/// numbered from 1.
+/// A message is a file `FROM-TO-KIND.align`, with parties numbered from 1.
 struct Mailbox {
     folder: PathBuf,
     me: usize,
 }
 
 impl Mailbox {
-    /// Rejects a folder with messages of this party: the secret exponent of those messages no longer exists.
+    /// Rejects a folder with messages of this party: the secret exponents of those messages no longer exist.
     fn must_be_new(&self) -> Result<(), Error> {
         let own = format!("{}-", self.me + 1);
         for name in self.names()? {
@@ -234,14 +235,9 @@ impl Mailbox {
     }
 
     fn send(&self, out: &Outgoing) -> Result<(), Error> {
-        let Message { owner, stage, .. } = Message::from_bytes(&out.bytes)?;
-        let owner = owner + 1;
-        let kind = match stage {
-            Stage::Common(_) => "-common",
-            Stage::Round(_) | Stage::Whole => "",
-        };
+        let kind = Message::from_bytes(&out.bytes)?.kind().name();
         for to in &out.to {
-            let name = format!("{}-{}-{owner}{kind}.align", self.me + 1, to + 1);
+            let name = format!("{}-{}-{kind}.align", self.me + 1, to + 1);
             // The file is renamed into place, so nobody reads an incomplete message.
             home::replace(&self.folder.join(name), &out.bytes)?;
         }
@@ -313,13 +309,6 @@ fn tell(arguments: &AlignArguments, aligned: &Aligned) -> Result<(), Error> {
     let mut text: String = sizes
         .map(|(party, rows)| format!("party {}: {}\n", party + 1, counted(*rows, "row")))
         .collect();
-    for ([a, b], rows) in &aligned.overlaps {
-        text.push_str(&format!(
-            "parties {} and {}: {rows} in common\n",
-            a + 1,
-            b + 1
-        ));
-    }
     let (rows, out) = (aligned.rows.len(), arguments.out.display());
     text.push_str(&format!(
         "{} written to {out}, in the same order for all parties\n",
@@ -338,14 +327,13 @@ mod tests {
             folder: PathBuf::from("."),
             me: 1,
         };
-        assert_eq!(mailbox.sender("1-2-1.align"), Some(0));
-        assert_eq!(mailbox.sender("3-2-1.align"), Some(2));
-        assert_eq!(mailbox.sender("3-2-1-common.align"), Some(2));
+        assert_eq!(mailbox.sender("1-2-list.align"), Some(0));
+        assert_eq!(mailbox.sender("3-2-half.align"), Some(2));
         for other in [
-            "2-1-1.align",
-            "1-2-1",
-            "0-2-1.align",
-            "x-2-1.align",
+            "2-1-half.align",
+            "1-2-list",
+            "0-2-list.align",
+            "x-2-list.align",
             "align",
         ] {
             assert_eq!(mailbox.sender(other), None, "{other}");

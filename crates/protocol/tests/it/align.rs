@@ -1,9 +1,11 @@
 //! Tests alignments of two and three parties. All parties find the common rows in one order, for
-//! any order of messages, and messages reveal nothing else.
+//! any order of messages, and messages reveal nothing else but the numbers of rows.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
-use fhaim_protocol::align::{AlignError, Aligned, Message, Outgoing, Party, Stage, normalised};
+use fhaim_protocol::align::{
+    AlignError, Aligned, Content, GroupElement, Message, Outgoing, Party, normalised,
+};
 use fhaim_protocol::request::DatasetId;
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng, seq::SliceRandom};
@@ -22,7 +24,7 @@ fn keys(names: &[u32]) -> Vec<Zeroizing<Vec<u8>>> {
         .collect()
 }
 
-fn party(parties: usize, me: usize, names: &[u32], seed: u64) -> (Party, Outgoing) {
+fn party(parties: usize, me: usize, names: &[u32], seed: u64) -> (Party, Option<Outgoing>) {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     Party::new(DATASET, SESSION, [parties, me], &keys(names), &mut rng).unwrap()
 }
@@ -52,7 +54,9 @@ fn deliver(lists: &[Vec<u32>], seed: u64) -> (Vec<Aligned>, Vec<Outgoing>, Vec<D
     for (me, names) in lists.iter().enumerate() {
         let (party, first) = party(lists.len(), me, names, seed + me as u64);
         parties.push(party);
-        send(me, first, &mut waiting);
+        if let Some(first) = first {
+            send(me, first, &mut waiting);
+        }
     }
     while !waiting.is_empty() {
         waiting.shuffle(&mut rng);
@@ -71,8 +75,7 @@ fn deliver(lists: &[Vec<u32>], seed: u64) -> (Vec<Aligned>, Vec<Outgoing>, Vec<D
     (aligned.collect(), sent, delivered)
 }
 
-/// If the order of its rows affected a list, a party could tell which of its rows another party
-/// has, since every party sees every list under all exponents.
+/// The common order and the first party's list must not show the order of its rows.
 #[test]
 fn messages_do_not_depend_on_the_order_of_rows() {
     let lists = [vec![1, 2, 3, 4], vec![1, 2, 5], vec![1, 3, 6]];
@@ -85,22 +88,73 @@ fn messages_do_not_depend_on_the_order_of_rows() {
     assert_eq!(bytes(&lists), bytes(&turned));
 }
 
-/// A party recognises a value only under its own exponent. It sees such values only for rows that
-/// all parties have.
-#[test]
-fn party_of_three_recognises_only_rows_that_all_have() {
-    let lists = [vec![1, 2, 3, 4], vec![1, 2, 5], vec![1, 3, 6]];
-    let (aligned, _, delivered) = deliver(&lists, 11);
-    for me in 0..3 {
-        let (_, own) = party(3, me, &lists[me], 11 + me as u64);
-        let own = Message::from_bytes(&own.bytes).unwrap().values;
-        let seen = delivered.iter().filter(|one| one.to == me);
-        let seen = seen.flat_map(|one| &one.message.values);
-        let known: BTreeSet<_> = seen.filter(|value| own.contains(value)).collect();
-        assert_eq!(known.len(), 1, "party {me}");
-        let rows: Vec<u32> = aligned[me].rows.iter().map(|&row| lists[me][row]).collect();
-        assert_eq!(rows, [1]);
+fn values_of(content: &Content) -> BTreeSet<GroupElement> {
+    match content {
+        Content::Half(value) => [*value].into(),
+        Content::List(values)
+        | Content::Answers { values, .. }
+        | Content::Common { values, .. } => values.iter().copied().collect(),
     }
+}
+
+/// Returns what anybody can compare in an alignment: the kinds and lengths of all messages, the
+/// number of values that each two of them have in common, and the results except the rows.
+fn comparable(lists: &[Vec<u32>]) -> Vec<String> {
+    let (aligned, _, delivered) = deliver(lists, 5);
+    let name = |one: &Delivered| {
+        let Message { sender, .. } = one.message;
+        let bytes = one.message.to_bytes().len();
+        format!(
+            "{} from {sender} to {}, {bytes} bytes",
+            one.message.kind().name(),
+            one.to
+        )
+    };
+    let mut seen: Vec<String> = delivered.iter().map(name).collect();
+    for (i, one) in delivered.iter().enumerate() {
+        for other in &delivered[..i] {
+            let [a, b] = [one, other].map(|one| values_of(&one.message.content));
+            let mut names = [name(one), name(other)];
+            names.sort();
+            seen.push(format!("{names:?}: {} equal values", (&a & &b).len()));
+        }
+    }
+    for Aligned { rows, sizes } in &aligned {
+        seen.push(format!("{} common rows of {sizes:?}", rows.len()));
+    }
+    seen.sort();
+    seen
+}
+
+/// `shares_of_rows_that_one_other_party_has_are_as_random_as_those_of_no_other` shows the same of the
+/// values that only the first party can compute.
+#[test]
+fn view_of_a_party_depends_on_the_common_rows_and_sizes_only() {
+    let with = |own: std::ops::Range<u32>| (0..3).chain(own).collect::<Vec<u32>>();
+    let apart = [with(10..17), with(20..27), with(30..37)];
+    for in_pairs in [
+        [with(10..17), with(10..17), with(30..37)],
+        [with(10..17), with(20..27), with(20..27)],
+        [with(10..17), with(20..27), with(10..17)],
+        [with(10..17), with(14..21), with(17..24)],
+    ] {
+        assert_eq!(comparable(&apart), comparable(&in_pairs), "{in_pairs:?}");
+    }
+    let more_common = [with(10..17), with(10..17), with(10..17)];
+    assert_ne!(comparable(&apart), comparable(&more_common));
+}
+
+/// The parties' own exponents do not help them, either: the first party's list looks the same to a
+/// party that has all of its keys and to one that has none.
+#[test]
+fn list_that_another_party_gets_does_not_depend_on_its_rows() {
+    let list = |second: Vec<u32>| {
+        let (_, _, delivered) = deliver(&[vec![1, 2, 3], second, vec![1, 8, 9]], 6);
+        let to_second = delivered.into_iter().filter(|one| one.to == 1);
+        let mut lists = to_second.filter(|one| matches!(one.message.content, Content::List(_)));
+        lists.next().unwrap().message
+    };
+    assert_eq!(list(vec![1, 2, 3]), list(vec![4, 5, 6]));
 }
 
 fn check(lists: &[Vec<u32>], seed: u64) {
@@ -123,10 +177,6 @@ fn check(lists: &[Vec<u32>], seed: u64) {
             aligned.sizes,
             lists.iter().map(Vec::len).collect::<Vec<_>>()
         );
-        for &([a, b], size) in &aligned.overlaps {
-            assert_eq!(size, (&sets[a] & &sets[b]).len());
-        }
-        assert_eq!(aligned.overlaps.len(), if lists.len() == 2 { 1 } else { 3 });
     }
 }
 
@@ -199,17 +249,18 @@ fn missing_and_repeated_join_keys_are_reported_by_row() {
     }
 }
 
-/// The same table gives another list under another exponent, session or dataset, and no list
-/// contains a key's own hash.
+/// The same table gives other values under other exponents, and no message contains a key.
 #[test]
-fn lists_of_the_same_table_differ_between_alignments() {
+fn values_of_the_same_table_differ_between_alignments() {
     let lists = [vec![1, 2, 3], vec![2, 3, 4], vec![3, 4, 5]];
     let values = |seed| {
         let (_, sent) = run(&lists, seed);
         let messages = sent
             .iter()
             .map(|out| Message::from_bytes(&out.bytes).unwrap());
-        messages.flat_map(|m| m.values).collect::<BTreeSet<_>>()
+        messages
+            .flat_map(|m| values_of(&m.content))
+            .collect::<BTreeSet<_>>()
     };
     assert!(values(1).is_disjoint(&values(100)));
     let (_, sent) = run(&lists, 1);
@@ -225,78 +276,108 @@ fn lists_of_the_same_table_differ_between_alignments() {
     }
 }
 
-#[test]
-fn messages_outside_the_protocol_are_rejected_without_effect() {
-    let (mut one, first) = party(2, 0, &[1, 2], 1);
-    let (mut two, second) = party(2, 1, &[2, 3], 2);
-    let message = Message::from_bytes(&second.bytes).unwrap();
-    let mut refused = |from, change: &dyn Fn(&mut Message)| {
-        let mut changed = message.clone();
-        change(&mut changed);
-        assert!(matches!(
-            one.receive(from, &changed.to_bytes()),
-            Err(AlignError::Message(..))
-        ));
-        assert!(one.aligned().is_none());
-    };
-    refused(1, &|m| m.session[0] ^= 1);
-    refused(1, &|m| m.owner = 0);
-    refused(1, &|m| m.stage = Stage::Whole);
-    refused(1, &|m| m.stage = Stage::Round(2));
-    refused(0, &|_| ());
-    refused(2, &|_| ());
-    refused(1, &|m| m.values[1] = m.values[0]);
-    refused(1, &|m| m.values[0] = [0; 32]);
-    refused(1, &|m| m.values[0] = [255; 32]);
-    for cut in 0..second.bytes.len() {
-        assert!(matches!(
-            one.receive(1, &second.bytes[..cut]),
-            Err(AlignError::Message(..))
-        ));
-    }
+/// Returns the messages of an alignment of two parties: the list, the answers and the common rows.
+fn of_two() -> (Party, Party, [Vec<u8>; 3]) {
+    let (mut one, list) = party(2, 0, &[1, 2], 1);
+    let (mut two, none) = party(2, 1, &[2, 3], 2);
+    assert!(none.is_none());
+    let list = list.unwrap();
+    let answers = two.receive(0, &list.bytes).unwrap().remove(0);
+    let common = one.receive(1, &answers.bytes).unwrap().remove(0);
+    let (new_one, _) = party(2, 0, &[1, 2], 1);
+    let (new_two, _) = party(2, 1, &[2, 3], 2);
+    (new_one, new_two, [list.bytes, answers.bytes, common.bytes])
+}
+
+fn changed(bytes: &[u8], change: impl Fn(&mut Message)) -> Vec<u8> {
+    let mut message = Message::from_bytes(bytes).unwrap();
+    change(&mut message);
+    message.to_bytes()
+}
+
+fn is_refused(party: &mut Party, from: usize, bytes: &[u8]) {
     assert!(matches!(
-        one.receive(1, &[&second.bytes[..], &[0]].concat()),
+        party.receive(from, bytes),
         Err(AlignError::Message(..))
     ));
-    // A different second list, and the party's own list coming back shorter.
-    one.receive(1, &second.bytes).unwrap();
-    let (_, other) = party(2, 1, &[2, 3], 3);
+    assert!(party.aligned().is_none());
+}
+
+#[test]
+fn answers_outside_the_protocol_are_rejected_without_effect() {
+    let (mut one, _, [list, answers, common]) = of_two();
+    is_refused(&mut one, 1, &changed(&answers, |m| m.session[0] ^= 1));
+    is_refused(&mut one, 1, &changed(&answers, |m| m.sender = 0));
+    is_refused(&mut one, 0, &answers);
+    is_refused(&mut one, 2, &answers);
+    is_refused(&mut one, 0, &list);
+    is_refused(&mut one, 1, &changed(&list, |m| m.sender = 1));
+    is_refused(&mut one, 1, &changed(&common, |m| m.sender = 1));
+    let values = |change: &dyn Fn(&mut Vec<GroupElement>)| {
+        changed(&answers, |message| {
+            if let Content::Answers { values, .. } = &mut message.content {
+                change(values);
+            }
+        })
+    };
+    is_refused(&mut one, 1, &values(&|values| values.truncate(1)));
+    is_refused(&mut one, 1, &values(&|values| values[1] = values[0]));
+    is_refused(&mut one, 1, &values(&|values| values[0] = [0; 32]));
+    is_refused(&mut one, 1, &values(&|values| values[0] = [255; 32]));
+    let table = changed(&answers, |message| {
+        if let Content::Answers { rows, .. } = &mut message.content {
+            *rows += 1;
+        }
+    });
+    is_refused(&mut one, 1, &table);
+    for cut in 0..answers.len() {
+        is_refused(&mut one, 1, &answers[..cut]);
+    }
+    is_refused(&mut one, 1, &[&answers[..], &[0]].concat());
+    one.receive(1, &answers).unwrap();
+    assert_eq!(one.aligned().unwrap().rows, [1]);
+    let (mut other, _) = party(2, 1, &[2, 3], 3);
+    let different = other.receive(0, &list).unwrap().remove(0);
     assert_eq!(
-        one.receive(1, &other.bytes),
+        one.receive(1, &different.bytes),
         Err(AlignError::Message("differs from an earlier one"))
     );
-    let back = two.receive(0, &first.bytes).unwrap().remove(0);
-    let mut short = Message::from_bytes(&back.bytes).unwrap();
-    short.values.pop();
-    assert!(matches!(
-        one.receive(1, &short.to_bytes()),
-        Err(AlignError::Message(..))
-    ));
-    one.receive(1, &back.bytes).unwrap();
-    assert!(one.aligned().is_none());
-    // Common rows that this party does not have, and a wrong number of them.
-    let whole = one.receive(1, &second.bytes).unwrap();
-    two.receive(0, &whole[0].bytes).unwrap();
-    let common = two.receive(0, &first.bytes).unwrap().remove(1);
-    let right = Message::from_bytes(&common.bytes).unwrap();
-    let mut wrong = right.clone();
-    wrong.values = message.values.clone();
-    assert!(matches!(
-        one.receive(1, &wrong.to_bytes()),
-        Err(AlignError::Message(..))
-    ));
-    wrong.values.truncate(1);
-    assert!(matches!(
-        one.receive(1, &wrong.to_bytes()),
-        Err(AlignError::Message(..))
-    ));
-    wrong.values.clear();
-    assert!(matches!(
-        one.receive(1, &wrong.to_bytes()),
-        Err(AlignError::Message(..))
-    ));
-    one.receive(1, &common.bytes).unwrap();
-    assert_eq!(one.aligned().unwrap().rows, [1]);
+}
+
+#[test]
+fn common_rows_outside_the_protocol_are_rejected_without_effect() {
+    let (_, mut two, [list, answers, common]) = of_two();
+    is_refused(&mut two, 0, &common); // before the list
+    let falling = changed(&list, |message| {
+        if let Content::List(values) = &mut message.content {
+            values.reverse();
+        }
+    });
+    is_refused(&mut two, 0, &falling);
+    let half = changed(&list, |message| {
+        if let Content::List(values) = &message.content {
+            message.content = Content::Half(values[0]);
+        }
+    });
+    is_refused(&mut two, 0, &half);
+    assert_eq!(two.receive(0, &list).unwrap()[0].bytes, answers);
+    let with = |change: &dyn Fn(&mut Vec<usize>, &mut Vec<GroupElement>)| {
+        changed(&common, |message| {
+            if let Content::Common { sizes, values } = &mut message.content {
+                change(sizes, values);
+            }
+        })
+    };
+    let strange = match Message::from_bytes(&list).unwrap().content {
+        Content::List(values) => values[0],
+        _ => panic!("a list"),
+    };
+    is_refused(&mut two, 0, &with(&|sizes, _| sizes.push(1)));
+    is_refused(&mut two, 0, &with(&|sizes, _| sizes[0] += 1));
+    is_refused(&mut two, 0, &with(&|sizes, _| sizes[1] += 1));
+    is_refused(&mut two, 0, &with(&|_, values| values[0] = strange));
+    two.receive(0, &common).unwrap();
+    assert_eq!(two.aligned().unwrap().rows, [0]);
 }
 
 /// Measures the time for large lists. `FHAIM_ALIGN_KEYS` is the number of keys of each party.
