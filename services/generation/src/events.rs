@@ -3,13 +3,14 @@
 use axum::response::sse::{Event, KeepAlive, Sse};
 use fhaim_api::job::JobEvent;
 use fhaim_platform::Failure;
+use fhaim_platform::token::Watching;
 use futures_util::stream::{self, Stream};
 use std::collections::VecDeque;
 use std::time::Duration;
 use uuid::Uuid;
 
 use crate::State;
-use crate::store::events as store;
+use crate::store::{accounts, events as store};
 
 /// Time between two looks for new events.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
@@ -20,14 +21,17 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Events fetched at a time.
 const BATCH: i64 = 100;
 
-/// Streams the events of a job after number `last` until the job ends or the service stops.
+/// Streams the events of a job after number `last` until the job ends, the service stops, or the
+/// account's tokens end: its account is disabled, its password changes, or it ends all sessions.
 pub fn watch(
     state: State,
+    user: Watching,
     job: Uuid,
     last: i64,
 ) -> Sse<impl Stream<Item = Result<Event, Failure>>> {
     let watcher = Watcher {
         state,
+        user,
         job: job.to_string(),
         last,
         waiting: VecDeque::new(),
@@ -40,6 +44,7 @@ pub fn watch(
 
 struct Watcher {
     state: State,
+    user: Watching,
     job: String,
     /// Number of the last event fetched.
     last: i64,
@@ -47,7 +52,8 @@ struct Watcher {
 }
 
 impl Watcher {
-    /// Returns the next event, or `None` after the last event or when the service stops.
+    /// Returns the next event, or `None` after the last event, when the account's tokens end, or when the
+    /// service stops.
     async fn next(&mut self) -> Result<Option<Event>, Failure> {
         while self.waiting.is_empty() {
             if !self.look().await? {
@@ -72,6 +78,10 @@ impl Watcher {
     /// Fetches new events. Returns whether more may follow, now or later.
     async fn look(&mut self) -> Result<bool, Failure> {
         let store = &self.state.base.store;
+        let epoch = accounts::epoch(store, self.user.account).await?;
+        if epoch.is_none() || epoch != self.user.epoch {
+            return Ok(false);
+        }
         let Some((state, last)) = store::last(store, &self.job).await? else {
             return Ok(false);
         };

@@ -13,6 +13,15 @@ use crate::program::Program;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct User(pub Uuid);
 
+/// The user of a request whose answer takes long, with the number that the user's tokens had when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watching {
+    /// The account.
+    pub account: Uuid,
+    /// The number of the token ([`Program::check_account`]).
+    pub epoch: Option<u64>,
+}
+
 /// The service that makes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub Service);
@@ -30,21 +39,46 @@ impl<S: Program> FromRequestParts<S> for Caller {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        let refused = || Failure::bare(ProblemKind::Unauthenticated);
-        let header = parts
-            .headers
-            .get(header::AUTHORIZATION)
-            .ok_or_else(refused)?;
-        let header = header.to_str().map_err(|_| refused())?;
-        let token = header.strip_prefix("Bearer ").ok_or_else(refused)?;
-        let claims = state.base().verifier.verify(token).await?;
-        match (claims.role, claims.sub) {
-            (Role::User, Some(account)) => {
-                state.check_account(account, claims.epoch).await?;
-                Ok(Caller::User(account))
-            }
-            (Role::Service, None) => Ok(Caller::Service(claims.iss)),
-            _ => Err(refused()),
+        Ok(match verified(parts, state).await? {
+            Verified::User(user) => Self::User(user.account),
+            Verified::Service(service) => Self::Service(service),
+        })
+    }
+}
+
+/// The owner of a token that has been verified.
+enum Verified {
+    User(Watching),
+    Service(Service),
+}
+
+async fn verified<S: Program>(parts: &Parts, state: &S) -> Result<Verified, Failure> {
+    let refused = || Failure::bare(ProblemKind::Unauthenticated);
+    let header = parts
+        .headers
+        .get(header::AUTHORIZATION)
+        .ok_or_else(refused)?;
+    let header = header.to_str().map_err(|_| refused())?;
+    let token = header.strip_prefix("Bearer ").ok_or_else(refused)?;
+    let claims = state.base().verifier.verify(token).await?;
+    match (claims.role, claims.sub) {
+        (Role::User, Some(account)) => {
+            let epoch = claims.epoch;
+            state.check_account(account, epoch).await?;
+            Ok(Verified::User(Watching { account, epoch }))
+        }
+        (Role::Service, None) => Ok(Verified::Service(claims.iss)),
+        _ => Err(refused()),
+    }
+}
+
+impl<S: Program> FromRequestParts<S> for Watching {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match verified(parts, state).await? {
+            Verified::User(user) => Ok(user),
+            Verified::Service(_) => Err(Failure::bare(ProblemKind::Forbidden)),
         }
     }
 }
@@ -53,10 +87,8 @@ impl<S: Program> FromRequestParts<S> for User {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        match Caller::from_request_parts(parts, state).await? {
-            Caller::User(account) => Ok(Self(account)),
-            Caller::Service(_) => Err(Failure::bare(ProblemKind::Forbidden)),
-        }
+        let user = Watching::from_request_parts(parts, state).await?;
+        Ok(Self(user.account))
     }
 }
 

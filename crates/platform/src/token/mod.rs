@@ -11,7 +11,7 @@ mod eddsa;
 mod signer;
 mod verifier;
 
-pub use caller::{Caller, Peer, User};
+pub use caller::{Caller, Peer, User, Watching};
 pub use eddsa::install as install_ed25519;
 pub use signer::Signer;
 pub use verifier::Verifier;

@@ -16,7 +16,7 @@ use fhaim_api::{Page, Paging};
 use fhaim_platform::Failure;
 use fhaim_platform::extract::{Json, Path, Query};
 use fhaim_platform::program::Program;
-use fhaim_platform::token::User;
+use fhaim_platform::token::{User, Watching};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
@@ -337,12 +337,12 @@ impl<S: Sync> FromRequestParts<S> for LastEvent {
         Malformed, Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
 async fn watch_job(
     Shared(state): Shared<State>,
-    User(owner): User,
+    user: Watching,
     Path(job): Path<Uuid>,
     LastEvent(last): LastEvent,
 ) -> Result<Response, Failure> {
-    jobs::show(&state, owner, job).await?;
-    Ok(events::watch(state, job, last).into_response())
+    jobs::show(&state, user.account, job).await?;
+    Ok(events::watch(state, user, job, last).into_response())
 }
 
 /// Lists everything that a job has released so far, with the cost of each release.

@@ -1,16 +1,19 @@
 //! Datasets and jobs over HTTP, with a worker and a computation service.
 
 use crate::common::computation::Manner;
-use crate::common::{Kind, Service, User, fresh, problem, read, terms};
+use crate::common::{Kind, PASSWORD, Service, User, fresh, problem, read, terms};
 use fhaim_api::Page;
+use fhaim_api::account::{Secret, Session};
 use fhaim_api::dataset::{Dataset, DatasetState};
 use fhaim_api::job::{Happening, Job, JobState, ModelView, ReleasedStatistic};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service as Name;
+use fhaim_generation::Change;
 use fhaim_platform::program::Program;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 over_both!(
@@ -33,6 +36,7 @@ over_both!(
     damaged_model_is_named_and_fitted_again,
     damaged_dataset_is_named_and_does_not_affect_others,
     stopping_ends_streams_and_returns_the_job,
+    streams_end_with_the_tokens_of_their_account,
 );
 
 async fn datasets_become_ready_and_are_listed_in_pages(kind: Kind) {
@@ -692,6 +696,66 @@ async fn deletion_stops_jobs_and_removes_their_data(kind: Kind) {
         ana.refused(Method::GET, &path, 404).await;
     }
     let _: ModelView = ana.get(&format!("/v1/jobs/{}/model", kept.id)).await;
+}
+
+/// Returns a stream of a job's events that ends only with the job.
+async fn open_stream(service: &Service, token: &str, job: Uuid) -> JoinHandle<()> {
+    let request = reqwest::Client::new()
+        .get(format!("{}/v1/jobs/{job}/events", service.base))
+        .bearer_auth(token);
+    let mut response = request.send().await.unwrap();
+    assert!(response.chunk().await.unwrap().is_some());
+    tokio::spawn(async move { while let Ok(Some(_)) = response.chunk().await {} })
+}
+
+async fn ends_soon(stream: JoinHandle<()>, after: &str) {
+    let ended = tokio::time::timeout(Duration::from_secs(10), stream).await;
+    assert!(ended.is_ok(), "the stream is open after {after}");
+}
+
+async fn streams_end_with_the_tokens_of_their_account(kind: Kind) {
+    let service = Service::start_working(kind).await;
+    service.computation.answer(Manner::Hang);
+    let ana = service.user("ana@x.example").await;
+    let ben = service.user("ben@x.example").await;
+    let mut jobs = Vec::new();
+    for user in [&ana, &ben] {
+        let dataset = user.ready_dataset(terms()).await;
+        let job = user.new_job(dataset.id).await;
+        user.wait_for(job.id, JobState::Running).await;
+        jobs.push(job.id);
+    }
+    let of_ben = open_stream(&service, ben.token(), jobs[1]).await;
+    let change = |change| service.state.change_account("ana@x.example", change);
+    let reset = Change::Password(Secret(PASSWORD.to_owned()));
+    for (change_of_ana, name) in [
+        (reset, "a new password"),
+        (Change::Disable, "the account was disabled"),
+    ] {
+        let session: Session = read(
+            service.sign_in("ana@x.example", PASSWORD).await,
+            StatusCode::CREATED,
+        )
+        .await;
+        let stream = open_stream(&service, &session.access_token.0, jobs[0]).await;
+        change(change_of_ana).await.unwrap();
+        ends_soon(stream, name).await;
+    }
+    change(Change::Enable).await.unwrap();
+    let session: Session = read(
+        service.sign_in("ana@x.example", PASSWORD).await,
+        StatusCode::CREATED,
+    )
+    .await;
+    let token = session.access_token.0.as_str();
+    let stream = open_stream(&service, token, jobs[0]).await;
+    let path = "/v1/account/sessions";
+    let ended = service
+        .send_as(Some(token), Method::DELETE, path, None)
+        .await;
+    assert!(ended.status().is_success());
+    ends_soon(stream, "all sessions were ended").await;
+    assert!(!of_ben.is_finished(), "another account's stream stays open");
 }
 
 /// A termination signal ends open streams and returns the job to the queue at once.
