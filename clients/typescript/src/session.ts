@@ -4,6 +4,7 @@ import type { paths as Computation } from "../../../web/src/api/generated/comput
 import type { paths as Crypto } from "../../../web/src/api/generated/crypto.ts";
 import type { components, paths as Generation } from "../../../web/src/api/generated/generation.ts";
 import type { Login } from "./client.ts";
+import { checkTransport } from "./transport.ts";
 
 type Tokens = components["schemas"]["Session"];
 type Service = "generation" | "computation" | "witness" | "crypto";
@@ -43,6 +44,7 @@ export class Session {
   private renewal: Promise<Tokens> | undefined;
 
   constructor(private readonly address: string, private readonly login: Login) {
+    checkTransport(address);
     const base = address.replace(/\/$/, "");
     this.server = base;
     this.generation = this.authorised(createClient<Generation>({ baseUrl: `${base}/generation` }), "generation");
