@@ -83,6 +83,9 @@ def cells(folder):
             print(f"{path.stem}: ended after {rows['ended_after_minutes']:g} min\n")
             continue
         for row in rows:
+            if "refused" in row:
+                print(f"{path.stem}: {row['mechanism']}: {row['refused']}\n")
+                continue
             cell = found.setdefault((row["dataset"], row["epsilon"]), {})
             cap = row["model_bytes"] / 1e6 if row["mechanism"] in (STAGED, AIM) else None
             cell[row["mechanism"], cap] = row

@@ -330,7 +330,9 @@ impl<'a> Refused<'a> {
                 | R::Holders { .. }
                 | R::Owners(_),
             )
-            | Self::Mechanism(fhaim_synth::Error::PlaintextOnly(_)) => 2,
+            | Self::Mechanism(
+                fhaim_synth::Error::PlaintextOnly(_) | fhaim_synth::Error::Noise { .. },
+            ) => 2,
             Self::Job(_) | Self::Mechanism(_) => 1,
         }
     }
@@ -341,6 +343,9 @@ impl<'a> Refused<'a> {
             Self::Job(R::BudgetTooSmall(_)) => Some("raise epsilon"),
             Self::Job(R::ModelCap { .. }) => Some("raise --model-mb, or coarsen columns"),
             Self::Mechanism(fhaim_synth::Error::PlaintextOnly(_)) => Some("use `fhaim local`"),
+            Self::Mechanism(fhaim_synth::Error::Noise { .. }) => {
+                Some("raise epsilon, or use --mechanism staged")
+            }
             Self::Job(_) | Self::Mechanism(_) => None,
         }
     }

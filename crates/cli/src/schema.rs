@@ -511,6 +511,7 @@ fn forecast_rows(
     let mut job = MechanismJob::new(schema.domain().clone(), rho, rows);
     let holders = Holders::of_records(arguments.holders, arguments.honest);
     job.holders = holders.map_err(fhaim_synth::Error::from)?;
+    fhaim_synth::check_start(&*mechanism, &job)?;
     let records = match arguments.data {
         Some(_) => RecordCount::Exactly(rows),
         None => RecordCount::AtMost(rows),

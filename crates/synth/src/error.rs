@@ -36,6 +36,17 @@ pub enum Error {
     /// The mechanism reads exact marginals, so it cannot run over a source.
     #[error("{0} reads exact marginals and runs in the clear only")]
     PlaintextOnly(&'static str),
+    /// A release needs more noise than can be drawn: a standard deviation above 2^28.
+    #[error(
+        "{release} need noise with a standard deviation of 2^{bits}, and 2^28 is the largest that can be drawn; a larger \
+         epsilon, fewer rounds or the mechanism staged needs less"
+    )]
+    Noise {
+        /// The release.
+        release: &'static str,
+        /// Logarithm of the standard deviation.
+        bits: u32,
+    },
     /// The domain of the job differs from the table's.
     #[error("the job's domain differs from the table's")]
     OtherDomain,

@@ -122,6 +122,17 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
     }
 }
 
+/// Rejects a run that cannot start, for every reason that is known before its first release.
+///
+/// # Errors
+/// As [`Mechanism::start`], except [`Error::PlaintextOnly`].
+pub fn check_start(mechanism: &dyn Mechanism, job: &MechanismJob) -> Result<(), Error> {
+    match mechanism.clear_only() {
+        true => Ok(job.check()?),
+        false => mechanism.start(job.clone()).map(drop),
+    }
+}
+
 /// The options of a mechanism that has none.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -85,6 +85,15 @@ impl Error {
         }
     }
 
+    /// Whether a mechanism rejected a run because a release needs more noise than can be drawn.
+    pub fn is_refusal_of_noise(&self) -> bool {
+        use fhaim_synth::Error::Noise;
+        let Self::Product(error) = self else {
+            return false;
+        };
+        matches!(**error, fhaim_cli::Error::Mechanism(Noise { .. }))
+    }
+
     /// Returns 2 if the request cannot be carried out as given, and 1 if it failed.
     pub fn exit_code(&self) -> u8 {
         match self {

@@ -175,10 +175,7 @@ impl<'a> Request<'a> {
                 terms.plan()?;
                 Ok(generation::start(&Mechanisms, &terms, Vec::new()).map(drop)?)
             }
-            Command::Local if mechanism.clear_only() => {
-                Ok(self.job.check().map_err(fhaim_synth::Error::from)?)
-            }
-            Command::Local => Ok(mechanism.start(self.job.clone()).map(drop)?),
+            Command::Local => Ok(fhaim_synth::check_start(&*mechanism, &self.job)?),
         }
     }
 

@@ -47,6 +47,26 @@ fn refused_arguments(more: &[&str], says: &[&str]) {
     refused_with(table(20).as_bytes(), SCHEMA.as_bytes(), more, says);
 }
 
+/// The number of records decides how much noise the scores of `fhaim-l2` need.
+#[test]
+fn more_noise_than_can_be_drawn_is_rejected_before_the_first_release() {
+    let more = "--mechanism fhaim-l2 --epsilon 0.1 --record-bound 1000000";
+    let more: Vec<&str> = more.split(' ').collect();
+    refused_arguments(
+        &more,
+        &[
+            "standard deviation of 2^3",
+            "2^28",
+            "staged",
+            "raise epsilon",
+        ],
+    );
+    let folder = folder(table(20).as_bytes(), SCHEMA.as_bytes());
+    let check = "schema check t.schema.json --mechanism fhaim-l2 --epsilon 0.1 --rows 1000000";
+    let check: Vec<&str> = check.split(' ').collect();
+    check_refusal(&fhaim(folder.path(), &check), &["2^28", "staged"]);
+}
+
 #[test]
 fn values_outside_the_schema_are_rejected_with_their_place() {
     let place = |column: &str| format!("t.csv: row 2 (line 3), column \"{column}\": ");

@@ -70,7 +70,7 @@ struct Run<'a> {
 impl Run<'_> {
     fn measures_pairs(&self) -> bool {
         let plan = self.mechanism.budget_plan(self.job);
-        plan.is_some_and(|plan| plan.pairs.is_some())
+        plan.is_some_and(|plan| plan.measures_pairs())
     }
 
     /// Whether a run of a job reaches a goal.

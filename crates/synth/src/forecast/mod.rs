@@ -8,6 +8,7 @@
 mod advice;
 mod precision;
 mod reference;
+mod rounds;
 
 use fhaim_domain::Schema;
 use fhaim_release::MechanismJob;
@@ -19,9 +20,42 @@ use precision::Precision;
 /// Largest expected total variation distance of a column or pair that counts as above its noise.
 pub const NOISE_LIMIT: f64 = 0.1;
 
-/// The division of a run's budget, as shares of rho.
+/// The division of a run's budget.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BudgetPlan {
+pub enum BudgetPlan {
+    /// Columns and pairs get shares of the budget by the cost of their noise.
+    Weighted(WeightedPlan),
+    /// Each measurement is a whole table of counts. All columns have the same noise, and so have all
+    /// measured pairs.
+    Rounds(RoundPlan),
+}
+
+impl BudgetPlan {
+    /// Whether the mechanism measures pairs.
+    fn measures_pairs(&self) -> bool {
+        match self {
+            Self::Weighted(plan) => plan.pairs.is_some(),
+            Self::Rounds(plan) => plan.most_pairs > 0,
+        }
+    }
+}
+
+/// The plan of a mechanism that measures one table in each round, as shares of rho.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RoundPlan {
+    /// Share for the first measurement of each column.
+    pub column: f64,
+    /// Share for the measurements of all pairs together.
+    pub pairs: f64,
+    /// The fewest pairs that a run measures.
+    pub least_pairs: usize,
+    /// The most pairs that a run measures.
+    pub most_pairs: usize,
+}
+
+/// The plan of a mechanism with weights, as shares of rho.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WeightedPlan {
     /// Share for the first measurement of the number of records and all columns. Without pairs,
     /// columns get the whole budget.
     pub one_ways: f64,

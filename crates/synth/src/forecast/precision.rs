@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use fhaim_release::{MechanismJob, WeightedPair};
 
 use super::reference::{COLUMN_VARIATION, PAIR_VARIATION, usual_groups};
-use super::{BudgetPlan, NOISE_LIMIT, PairForecast, PairPlan, PairSizeForecast};
+use super::{BudgetPlan, NOISE_LIMIT, PairForecast, PairPlan, PairSizeForecast, WeightedPlan};
 use crate::mechanisms::block::{cost_factor, freedom, pair_cost};
 use crate::mechanisms::columns::OneWays;
 use crate::mechanisms::score::MEAN_ABS;
 
 /// Squared change of a basis, divided by its squared noise factor, if one holder's part of a record
 /// is replaced.
-const REPLACED: f64 = 2.0;
+pub(super) const REPLACED: f64 = 2.0;
 
 /// The coarsest probe of a pair.
 const COARSE: [usize; 2] = [2, 2];
@@ -32,21 +32,21 @@ pub(super) struct ColumnPrecision {
 
 /// Numbers of values of a pair's columns, ascending, and the pair's weight in the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct ClassKey {
-    sizes: [usize; 2],
+pub(super) struct ClassKey {
+    pub(super) sizes: [usize; 2],
     weight: u32,
 }
 
 /// The pairs with the same key.
 #[derive(Clone, Debug)]
-struct PairClass {
-    key: ClassKey,
-    count: usize,
+pub(super) struct PairClass {
+    pub(super) key: ClassKey,
+    pub(super) count: usize,
     /// Expected error of the dependence of such a pair.
-    interaction: f64,
+    pub(super) interaction: f64,
     /// Sum of the expected errors of all these pairs.
     errors: f64,
-    above_noise: bool,
+    pub(super) above_noise: bool,
 }
 
 /// A resolution of a pair class.
@@ -87,15 +87,22 @@ fn lowest(means: &[MeanError], factor: f64) -> Option<usize> {
 
 /// The expected precision of a run.
 pub(super) struct Precision {
-    columns: Vec<ColumnPrecision>,
-    classes: Vec<PairClass>,
-    above_noise: f64,
+    pub(super) columns: Vec<ColumnPrecision>,
+    pub(super) classes: Vec<PairClass>,
+    pub(super) above_noise: f64,
 }
 
 impl Precision {
     pub(super) fn new(plan: &BudgetPlan, job: &MechanismJob, records: u64) -> Self {
+        match plan {
+            BudgetPlan::Weighted(plan) => Self::weighted(plan, job, records),
+            BudgetPlan::Rounds(plan) => Self::of_rounds(plan, job, records),
+        }
+    }
+
+    fn weighted(plan: &WeightedPlan, job: &MechanismJob, records: u64) -> Self {
         let budget = Budget::new(plan, job, records);
-        let classes = budget.classes();
+        let classes = classes(job);
         let Some(pairs) = plan.pairs.filter(|_| !classes.is_empty()) else {
             return budget.without_pairs(budget.columns(budget.alone()), classes);
         };
@@ -154,7 +161,7 @@ impl Precision {
     }
 
     /// Sums up the errors of all pairs of each class: those of the dependence and of both columns.
-    fn add_errors(&mut self, job: &MechanismJob) {
+    pub(super) fn add_errors(&mut self, job: &MechanismJob) {
         let index: BTreeMap<ClassKey, usize> = (self.classes.iter().enumerate())
             .map(|(i, class)| (class.key, i))
             .collect();
@@ -191,11 +198,35 @@ impl ClassKey {
     }
 }
 
+/// Groups the pairs of attributes that both vary.
+pub(super) fn classes(job: &MechanismJob) -> Vec<PairClass> {
+    let mut counts: BTreeMap<ClassKey, usize> = BTreeMap::new();
+    for pair in job.workload.pairs() {
+        let key = ClassKey::of(job, pair);
+        if key.sizes[0] > 1 {
+            *counts.entry(key).or_default() += 1;
+        }
+    }
+    let class = |(key, count)| PairClass {
+        key,
+        count,
+        interaction: PAIR_VARIATION,
+        errors: 0.0,
+        above_noise: false,
+    };
+    counts.into_iter().map(class).collect()
+}
+
+/// Returns the number of records that shares are relative to.
+pub(super) fn counted(job: &MechanismJob, records: u64) -> f64 {
+    records.clamp(1, job.record_bound.max(1)) as f64
+}
+
 /// Budget and weights of the statistics that a run measures.
 #[derive(Clone)]
 struct Budget<'a> {
     job: &'a MechanismJob,
-    plan: &'a BudgetPlan,
+    plan: &'a WeightedPlan,
     records: f64,
     rho: f64,
     /// c^(2/3) of each attribute's 1-way.
@@ -205,7 +236,7 @@ struct Budget<'a> {
 }
 
 impl<'a> Budget<'a> {
-    fn new(plan: &'a BudgetPlan, job: &'a MechanismJob, records: u64) -> Self {
+    fn new(plan: &'a WeightedPlan, job: &'a MechanismJob, records: u64) -> Self {
         let one_ways = OneWays::new(job, plan.digit_weight);
         let mut weights = vec![0.0; job.domain.len()];
         for (item, &weight) in one_ways.items.iter().zip(&one_ways.weights) {
@@ -218,30 +249,11 @@ impl<'a> Budget<'a> {
         Self {
             job,
             plan,
-            records: records.clamp(1, job.record_bound.max(1)) as f64,
+            records: counted(job, records),
             rho: job.rho.to_f64(),
             weights,
             all_weights: one_ways.weights.iter().sum(),
         }
-    }
-
-    /// Groups the pairs of attributes that both vary.
-    fn classes(&self) -> Vec<PairClass> {
-        let mut counts: BTreeMap<ClassKey, usize> = BTreeMap::new();
-        for pair in self.job.workload.pairs() {
-            let key = ClassKey::of(self.job, pair);
-            if key.sizes[0] > 1 {
-                *counts.entry(key).or_default() += 1;
-            }
-        }
-        let class = |(key, count)| PairClass {
-            key,
-            count,
-            interaction: PAIR_VARIATION,
-            errors: 0.0,
-            above_noise: false,
-        };
-        counts.into_iter().map(class).collect()
     }
 
     fn without_pairs(&self, columns: Vec<ColumnPrecision>, classes: Vec<PairClass>) -> Precision {
@@ -482,7 +494,7 @@ impl PairOptions {
 
 /// Combines an error by noise with the largest error that remains if noise hides everything: the
 /// root of the expected square, if both are normal.
-fn limited(noise: f64, most: f64) -> f64 {
+pub(super) fn limited(noise: f64, most: f64) -> f64 {
     match noise.is_finite() {
         true => noise * most / noise.hypot(most),
         false => most,

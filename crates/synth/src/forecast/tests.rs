@@ -4,8 +4,8 @@ use fhaim_release::{Holders, Workload};
 use proptest::prelude::*;
 
 use super::*;
-use crate::MechanismName;
 use crate::mechanisms::score::MEAN_ABS;
+use crate::{Aim, AimOptions, MechanismName};
 
 const DELTA: f64 = 1e-9;
 
@@ -25,7 +25,11 @@ fn job(sizes: &[usize], epsilon: f64) -> MechanismJob {
 }
 
 fn forecast_of(sizes: &[usize], epsilon: f64, records: u64) -> Forecast {
-    let mechanism = MechanismName::default();
+    forecast_by("staged", sizes, epsilon, records)
+}
+
+fn forecast_by(mechanism: &str, sizes: &[usize], epsilon: f64, records: u64) -> Forecast {
+    let mechanism: MechanismName = mechanism.parse().unwrap();
     let records = RecordCount::Exactly(records);
     let job = job(sizes, epsilon);
     forecast(&*mechanism, &job, &schema(sizes), (epsilon, DELTA), records).unwrap()
@@ -104,18 +108,66 @@ fn more_holders_with_one_honest_one_add_noise() {
     assert!(shared.pairs.error > alone.pairs.error);
 }
 
+/// The noise of AIM's fixed schedule does not depend on the budget.
 #[test]
 fn mechanism_without_a_budget_plan_has_no_forecast() {
-    let mechanism: MechanismName = "aim".parse().unwrap();
+    let fixed = crate::mechanisms::aim::FixedRounds {
+        rounds: 3,
+        total_units: 1,
+        variance_units: 1,
+        epsilon: 0.1,
+    };
+    let options = AimOptions {
+        fixed: Some(fixed),
+        ..AimOptions::default()
+    };
+    let mechanism = Aim::new(options).unwrap();
+    let (job, schema) = (job(&[2, 2], 1.0), schema(&[2, 2]));
     let records = RecordCount::AtMost(100);
-    let made = forecast(
-        &*mechanism,
-        &job(&[2, 2], 1.0),
-        &schema(&[2, 2]),
-        (1.0, DELTA),
-        records,
-    );
+    let made = forecast(&mechanism, &job, &schema, (1.0, DELTA), records);
     assert_eq!(made, None);
+}
+
+#[test]
+fn round_noise_equals_a_hand_computed_case() {
+    // MST on two columns of two values: each column has a sixth of rho, and their pair a third. For one column, the
+    // pair's table is as good as a table of the column with half of its rho. Noise on a count has scale 1 / sqrt(2 rho).
+    let made = forecast_by("mst", &[2, 2], 1.0, 1000);
+    let rho = accounting::rho(1.0, DELTA).unwrap().to_f64();
+    let share_error = MEAN_ABS / (2.0 * (rho / 6.0 + rho / 6.0)).sqrt() / 1000.0;
+    for column in &made.columns {
+        assert!(
+            (column.share_error / share_error - 1.0).abs() < 1e-9,
+            "{made:?}"
+        );
+    }
+    // Half the sum of the errors of four cells, without the part that belongs to the columns.
+    let noise = 0.5 * MEAN_ABS * 2.0 / (2.0 * rho / 3.0).sqrt() / 1000.0;
+    let interaction = noise * 0.1 / noise.hypot(0.1);
+    let [a, b] = [0, 1].map(|column| made.columns[column].error);
+    let error = interaction.hypot(a).hypot(b);
+    assert!((made.pairs.error / error - 1.0).abs() < 1e-9, "{made:?}");
+    assert_eq!(made.pairs.above_noise, 1);
+}
+
+/// AIM divides the budget for 16 rounds a column, so the first measurement of a column has more noise than that of
+/// MST, which divides a third of the budget by the number of columns.
+#[test]
+fn every_mechanism_has_a_forecast_that_depends_on_its_division_of_the_budget() {
+    let sizes = [5; 20];
+    let of = |name| forecast_by(name, &sizes, 1.0, 20_000);
+    let [aim, mst, l2] = ["aim", "mst", "fhaim-l2"].map(of);
+    assert!(aim.columns[0].share_error > mst.columns[0].share_error);
+    assert!(l2.columns[0].share_error < aim.columns[0].share_error);
+    assert!(mst.pairs.above_noise <= 19, "the pairs of a tree");
+    assert!(aim.pairs.above_noise > 19);
+    assert!(aim.pairs.error < 0.15 && aim.pairs.error > aim.column_error());
+    for name in ["aim", "mst", "fhaim-l2"] {
+        assert!(
+            forecast_by(name, &sizes, 0.001, 200).is_only_noise(),
+            "{name}"
+        );
+    }
 }
 
 /// Checks that no part of a forecast is worse than before.
@@ -145,8 +197,11 @@ proptest! {
     ) {
         let (epsilon, count) = (10f64.powf(epsilon), 10f64.powf(records));
         let factor = 10f64.powf(more);
-        let made = forecast_of(&sizes, epsilon, count as u64);
-        is_no_worse(&forecast_of(&sizes, epsilon * factor, count as u64), &made)?;
-        is_no_worse(&forecast_of(&sizes, epsilon, (count * factor) as u64), &made)?;
+        for name in ["staged", "aim", "mst", "fhaim-l2"] {
+            let of = |epsilon, count| forecast_by(name, &sizes, epsilon, count as u64);
+            let made = of(epsilon, count);
+            is_no_worse(&of(epsilon * factor, count), &made)?;
+            is_no_worse(&of(epsilon, count * factor), &made)?;
+        }
     }
 }

@@ -2,9 +2,13 @@
 //! divided for T rounds. The noise is halved when a measurement teaches the model nothing, and the
 //! last round spends the rest. `aim` and `fhaim-l2` share it.
 
+use fhaim_release::MechanismJob;
+
+use super::candidates::first_cliques;
 use super::fitting::check;
 use super::score::MEAN_ABS;
 use crate::Error;
+use crate::forecast::{BudgetPlan, RoundPlan};
 
 /// Share of the budget for measurements. Selections get the rest.
 const MEASURE_SHARE: f64 = 0.9;
@@ -17,6 +21,23 @@ pub(crate) fn check_rounds(rounds_per_attribute: f64) -> Result<(), Error> {
     let fits = rounds_per_attribute > 0.0 && rounds_per_attribute <= MAX_ROUNDS;
     let range = "above 0 and at most 1000";
     check("rounds_per_attribute", range, rounds_per_attribute, fits)
+}
+
+/// Returns the division of the budget for `rounds` rounds: the 1-ways first, with the noise of a round
+/// each, then pairs with the rest. More rounds than the budget pays for at this noise never happen.
+pub(crate) fn budget_plan(job: &MechanismJob, rounds: f64) -> BudgetPlan {
+    let first = first_cliques(&job.domain).len() as f64 * MEASURE_SHARE;
+    let left = (rounds - first).max(0.0);
+    let most_pairs = match job.domain.coarse_attributes().len() {
+        0 | 1 => 0,
+        _ => left as usize,
+    };
+    BudgetPlan::Rounds(RoundPlan {
+        column: MEASURE_SHARE / rounds,
+        pairs: MEASURE_SHARE * left / rounds,
+        least_pairs: 1,
+        most_pairs,
+    })
 }
 
 /// The noise of the current round.

@@ -25,7 +25,8 @@ const MAX_COLUMNS: u8 = 30;
 pub const FORECAST_EXAMPLES: &str = "\
 Examples:
   FHAIM_DATA_DIR=data fhaim-lab bench forecast --json > forecast.json
-  fhaim-lab bench forecast --family tree --epsilon 1 --seeds 3";
+  fhaim-lab bench forecast --family tree --epsilon 1 --seeds 3
+  fhaim-lab bench forecast compas adult --mechanism aim --seeds 2";
 
 /// Arguments of `bench forecast`.
 #[derive(Debug, Args)]
@@ -41,6 +42,9 @@ pub struct ForecastArguments {
     /// Privacy budget (may be repeated)
     #[arg(long, value_name = "E", default_values_t = [0.1, 1.0, 10.0])]
     pub epsilon: Vec<f64>,
+    /// Mechanism to run (may be repeated)
+    #[arg(long, value_name = "M", default_values_t = [MechanismName::default()])]
+    pub mechanism: Vec<MechanismName>,
     /// Number of runs of each
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
@@ -58,6 +62,7 @@ pub struct ForecastArguments {
 #[derive(Debug, Serialize)]
 struct Row {
     dataset: String,
+    mechanism: String,
     epsilon: f64,
     seed: u64,
     records: usize,
@@ -103,20 +108,28 @@ impl Subject {
     }
 }
 
-/// Runs the command: the default mechanism on every table at every budget.
+/// Runs the command: every mechanism on every table at every budget.
 pub fn run(arguments: &ForecastArguments, progress: &Progress) -> Result<(), Error> {
     let mut rows = Rows::begin(arguments.json, HEADING, line)?;
     for subject in subjects(arguments)? {
-        for &epsilon in &arguments.epsilon {
-            let seeds = arguments.first_seed..arguments.first_seed + arguments.seeds;
-            let name = format!("{} e{epsilon}", subject.name());
-            let phase = progress.counted(name, arguments.seeds, "runs");
-            for (done, seed) in (1..).zip(seeds) {
-                let table = subject.table(seed)?;
-                rows.push(&compare(subject.name(), &table, epsilon, seed)?)?;
-                phase.reach(done);
+        for &mechanism in &arguments.mechanism {
+            for &epsilon in &arguments.epsilon {
+                let seeds = arguments.first_seed..arguments.first_seed + arguments.seeds;
+                let name = format!("{} {mechanism} e{epsilon}", subject.name());
+                let phase = progress.counted(name, arguments.seeds, "runs");
+                for (done, seed) in (1..).zip(seeds) {
+                    let table = subject.table(seed)?;
+                    match compare(subject.name(), &table, mechanism, epsilon, seed) {
+                        Err(error) if error.is_refusal_of_noise() => {
+                            progress.say(&format!("{} {mechanism}: {error}", subject.name()));
+                            break;
+                        }
+                        made => rows.push(&made?)?,
+                    }
+                    phase.reach(done);
+                }
+                phase.finish();
             }
-            phase.finish();
         }
     }
     rows.end("Errors are total variation distances, from 0 to 1.\n")
@@ -136,14 +149,20 @@ fn subjects(arguments: &ForecastArguments) -> Result<Vec<Subject>, Error> {
 }
 
 /// Forecasts a run, and runs it.
-fn compare(name: &str, table: &Table, epsilon: f64, seed: u64) -> Result<Row, Error> {
+fn compare(
+    name: &str,
+    table: &Table,
+    mechanism: MechanismName,
+    epsilon: f64,
+    seed: u64,
+) -> Result<Row, Error> {
     let rho = accounting::rho(epsilon, DEFAULT_DELTA)?;
     let job = MechanismJob::new(table.domain().clone(), rho, table.records() as u64);
-    let mechanism = MechanismName::default();
+    fhaim_synth::check_start(&*mechanism, &job)?;
     let budget = (epsilon, DEFAULT_DELTA);
     let records = RecordCount::Exactly(table.records() as u64);
     let forecast = forecast(&*mechanism, &job, table.schema(), budget, records);
-    let no_forecast = fhaim_synth::Error::Internal("the default mechanism has no forecast");
+    let no_forecast = fhaim_synth::Error::Internal("the mechanism has no forecast");
     let forecast = forecast.ok_or(no_forecast)?;
     let mut rng = StdRng::seed_from_u64(seed);
     let made = mechanism.run_in_the_clear(table, &job, &mut rng, &mut |_| {})?;
@@ -166,6 +185,7 @@ fn compare(name: &str, table: &Table, epsilon: f64, seed: u64) -> Result<Row, Er
         });
     Ok(Row {
         dataset: name.to_owned(),
+        mechanism: mechanism.to_string(),
         epsilon,
         seed,
         records: table.records(),
@@ -201,16 +221,16 @@ fn compare_pairs(
     Ok(compared.collect())
 }
 
-const HEADING: &str =
-    "dataset        epsilon  seed  columns: expected outcome  pairs: expected outcome  above\n";
+const HEADING: &str = "dataset        mechanism epsilon  seed  columns: expected outcome  pairs: expected outcome  above\n";
 
 fn line(row: &Row) -> String {
     let mean = |compared: &[Compared], value: fn(&Compared) -> f64| {
         compared.iter().map(value).sum::<f64>() / compared.len().max(1) as f64
     };
     format!(
-        "{:14} {:>7} {:>5}           {:>7.4} {:>7.4}         {:>7.4} {:>7.4}  {:>5}\n",
+        "{:14} {:9} {:>7} {:>5}           {:>7.4} {:>7.4}         {:>7.4} {:>7.4}  {:>5}\n",
         row.dataset,
+        row.mechanism,
         row.epsilon,
         row.seed,
         mean(&row.columns, |column| column.expected),

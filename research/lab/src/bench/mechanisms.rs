@@ -57,7 +57,25 @@ struct Row {
     trials: Vec<Trial>,
 }
 
-/// Runs the command: every contender on every table.
+/// A line of the output.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Line {
+    Measured(Box<Row>),
+    Refused(Refused),
+}
+
+/// A contender that rejects a table or a budget before its first release.
+#[derive(Debug, Serialize)]
+struct Refused {
+    dataset: String,
+    mechanism: String,
+    epsilon: f64,
+    /// The reason.
+    refused: String,
+}
+
+/// Runs the command: every contender on every table. A refusal is a line of the output, and the others are run.
 pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), Error> {
     let contenders = contenders(arguments)?;
     let mut rows = Rows::begin(arguments.json, HEADING, line)?;
@@ -136,7 +154,7 @@ fn measure(
     setting: TrialSetting,
     seeds: u64,
     progress: &Progress,
-) -> Result<Row, Error> {
+) -> Result<Line, Error> {
     let (epsilon, megabytes) = (setting.epsilon, setting.model_bytes as f64 / 1e6);
     let name = format!(
         "{} {} e{epsilon} {megabytes} MB",
@@ -147,12 +165,24 @@ fn measure(
     let mut trials = Vec::new();
     for seed in 0..seeds {
         let table = subject.table(seed)?;
-        trials.push(trial(&table, contender, &setting, seed)?);
+        match trial(&table, contender, &setting, seed) {
+            Err(error) if error.is_refusal_of_noise() => {
+                phase.finish();
+                return Ok(Line::Refused(Refused {
+                    dataset: subject.name().to_owned(),
+                    mechanism: contender.name.clone(),
+                    epsilon,
+                    refused: error.to_string(),
+                }));
+            }
+            made => trials.push(made?),
+        }
         phase.reach(seed + 1);
     }
     phase.finish();
     let name = subject.name().to_owned();
-    Ok(row(name, contender.name.clone(), setting, trials))
+    let row = row(name, contender.name.clone(), setting, trials);
+    Ok(Line::Measured(Box::new(row)))
 }
 
 /// Returns the mechanisms whose names match (all mechanisms if no name is given), and the programs. If there are
@@ -252,7 +282,19 @@ fn of_holders(row: &Row) -> String {
 const HEADING: &str = "dataset        mechanism                          epsilon     MB  pairs (s.e.)       \
      unseen   worst  drawn: pairs triples unseen  accuracy   real  seconds seeds\n";
 
-fn line(row: &Row) -> String {
+fn line(line: &Line) -> String {
+    match line {
+        Line::Measured(row) => measured(row),
+        Line::Refused(Refused {
+            dataset,
+            mechanism,
+            epsilon,
+            refused,
+        }) => format!("{dataset:14} {mechanism:34} {epsilon:>7}  refused: {refused}\n"),
+    }
+}
+
+fn measured(row: &Row) -> String {
     let accuracy = row.accuracy.map_or_else(
         || format!("{:>9} {:>6}", "-", "-"),
         |[drawn, real]| format!("{:>9.3} {:>6.3}", drawn.mean, real.mean),
@@ -287,4 +329,32 @@ fn line(row: &Row) -> String {
         ));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The scores of `fhaim-l2` need more noise than can be drawn at a tiny budget.
+    #[test]
+    fn refusal_of_a_contender_is_a_line_of_the_output() {
+        let subject = Subject::Family(Family::Narrow);
+        let contenders = Contender::table_rows().unwrap();
+        let named = |name: &str| contenders.iter().find(|row| row.name.contains(name));
+        let setting = TrialSetting {
+            epsilon: 1e-4,
+            delta: DEFAULT_DELTA,
+            model_bytes: 1_000_000,
+            holders: [1, 1],
+            trees: false,
+            target_weight: 1,
+        };
+        let contender = named("fhaim-l2").unwrap();
+        let made = measure(&subject, contender, setting, 1, &Progress::new(true)).unwrap();
+        let text = line(&made);
+        assert!(
+            matches!(made, Line::Refused(_)) && text.contains("2^28"),
+            "{text}"
+        );
+    }
 }

@@ -17,7 +17,9 @@ pub use self::options::{AimOptions, FixedRounds, Score};
 use self::run::Run;
 use crate::Error;
 use crate::engine::{AnyMachine, RunOutcome};
+use crate::forecast::BudgetPlan;
 use crate::mechanism::{Mechanism, parse_options, write_options};
+use crate::mechanisms::anneal;
 use fhaim_release::LadderNeed;
 use fhaim_release::MechanismJob;
 use fhaim_release::RunProgress;
@@ -67,6 +69,12 @@ impl Mechanism for Aim {
     fn ladder_need(&self, job: &MechanismJob) -> Result<LadderNeed, Error> {
         job.check()?;
         Err(Error::PlaintextOnly(NAME))
+    }
+
+    fn budget_plan(&self, job: &MechanismJob) -> Option<BudgetPlan> {
+        // A fixed schedule does not depend on the budget.
+        let is_fixed = self.0.fixed.is_some();
+        (!is_fixed).then(|| anneal::budget_plan(job, self.0.rounds(job)))
     }
 
     fn start(&self, _: MechanismJob) -> Result<Box<AnyMachine>, Error> {

@@ -2,6 +2,7 @@
 //! and the options.
 
 use fhaim_domain::Clique;
+use fhaim_dp::{Digits, MAX_LEVELS};
 
 use super::machine::{FhaimL2Machine, fine_below};
 use super::options::FhaimL2Options;
@@ -12,6 +13,32 @@ use fhaim_release::LadderNeed;
 use fhaim_release::MechanismJob;
 use fhaim_release::{SquaredTerm, Statistic};
 
+/// Returns the scores of all candidates with the noise of the first round, or `None` if the budget does
+/// not pay for them. No other release of a run has as much noise: the first round has the largest noise
+/// for any selection, and all candidates together have the largest sensitivity.
+///
+/// # Errors
+/// [`Error::Noise`] if the noise exceeds that of a ladder and of the sampler.
+pub(super) fn first_scores(machine: &FhaimL2Machine) -> Result<Option<Offer>, Error> {
+    let terms = (machine.candidates.iter()).map(|candidate| SquaredTerm {
+        clique: candidate.clique.clone(),
+        weight: candidate.weight as i64,
+        target: Vec::new(),
+    });
+    let scores = Statistic::SquaredScores(terms.collect());
+    let share = machine.schedule.select_rho();
+    let offer = machine.account.offer(scores, share, u64::MAX)?;
+    let units = offer.as_ref().map_or(1, Offer::variance_units);
+    if Digits::of(units).levels() > MAX_LEVELS {
+        let deviation = 2.0 * (units as f64).sqrt();
+        return Err(Error::Noise {
+            release: "the first scores",
+            bits: deviation.log2().round() as u32,
+        });
+    }
+    Ok(offer)
+}
+
 /// Returns the most that the mechanism may request from a noise ladder.
 pub(super) fn need(job: &MechanismJob, options: FhaimL2Options) -> Result<LadderNeed, Error> {
     let machine = FhaimL2Machine::new(job.clone(), options)?;
@@ -20,20 +47,8 @@ pub(super) fn need(job: &MechanismJob, options: FhaimL2Options) -> Result<Ladder
     let too_small = || Error::budget_too_small(job.rho);
     let largest = machine.candidates.iter().map(|c| c.cells).max();
     let rounds = options.most_batches(job) / 2;
-    // The first round has the largest noise for any selection, and the scores of all candidates
-    // together have the largest sensitivity.
-    let terms: Vec<SquaredTerm> = (machine.candidates.iter())
-        .map(|candidate| SquaredTerm {
-            clique: candidate.clique.clone(),
-            weight: candidate.weight as i64,
-            target: Vec::new(),
-        })
-        .collect();
-    let scored = terms.len();
-    let scores = Statistic::SquaredScores(terms);
-    let scores = account
-        .offer(scores, schedule.select_rho(), u64::MAX)?
-        .ok_or_else(too_small)?;
+    let scored = machine.candidates.len();
+    let scores = first_scores(&machine)?.ok_or_else(too_small)?;
     let cells = account
         .offer(Statistic::Total, schedule.measure_rho(), u64::MAX)?
         .ok_or_else(too_small)?;

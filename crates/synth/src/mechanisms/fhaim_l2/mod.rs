@@ -17,7 +17,9 @@ pub use self::options::FhaimL2Options;
 use self::machine::FhaimL2Machine;
 use crate::Error;
 use crate::engine::AnyMachine;
+use crate::forecast::BudgetPlan;
 use crate::mechanism::{Mechanism, parse_options, write_options};
+use crate::mechanisms::anneal;
 use fhaim_release::LadderNeed;
 use fhaim_release::MechanismJob;
 
@@ -67,7 +69,13 @@ impl Mechanism for FhaimL2 {
         ladder::need(job, self.0)
     }
 
+    fn budget_plan(&self, job: &MechanismJob) -> Option<BudgetPlan> {
+        Some(anneal::budget_plan(job, self.0.rounds(job)))
+    }
+
     fn start(&self, job: MechanismJob) -> Result<Box<AnyMachine>, Error> {
-        Ok(Box::new(FhaimL2Machine::new(job, self.0)?))
+        let machine = FhaimL2Machine::new(job, self.0)?;
+        ladder::first_scores(&machine)?;
+        Ok(Box::new(machine))
     }
 }

@@ -20,10 +20,12 @@ use fhaim_domain::Table;
 use rand::RngCore;
 use serde_json::Value;
 
-use self::run::Run;
+use self::run::{PARTS, Run};
 use crate::Error;
 use crate::engine::{AnyMachine, RunOutcome};
+use crate::forecast::{BudgetPlan, RoundPlan};
 use crate::mechanism::{Mechanism, NoOptions, parse_options, write_options};
+use crate::mechanisms::candidates::first_cliques;
 use fhaim_release::{LadderNeed, MechanismJob, RunProgress};
 
 const NAME: &str = "mst";
@@ -61,6 +63,17 @@ impl Mechanism for Mst {
     fn ladder_need(&self, job: &MechanismJob) -> Result<LadderNeed, Error> {
         job.check()?;
         Err(Error::PlaintextOnly(NAME))
+    }
+
+    fn budget_plan(&self, job: &MechanismJob) -> Option<BudgetPlan> {
+        let edges = job.domain.coarse_attributes().len().saturating_sub(1);
+        let first = first_cliques(&job.domain).len().max(1);
+        Some(BudgetPlan::Rounds(RoundPlan {
+            column: 1.0 / (PARTS * first as f64),
+            pairs: 1.0 / PARTS,
+            least_pairs: edges,
+            most_pairs: edges,
+        }))
     }
 
     fn start(&self, _: MechanismJob) -> Result<Box<AnyMachine>, Error> {

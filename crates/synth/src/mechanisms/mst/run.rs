@@ -18,7 +18,7 @@ use crate::plaintext::PlaintextSource;
 use fhaim_release::{MechanismJob, Phase, ReleaseSource, RunProgress};
 
 /// Number of equal parts of the budget: single attributes, choices, pairs.
-const PARTS: f64 = 3.0;
+pub(super) const PARTS: f64 = 3.0;
 
 /// One run of MST.
 pub(super) struct Run<'a> {

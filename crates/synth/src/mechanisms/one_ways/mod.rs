@@ -11,7 +11,7 @@ use crate::Error;
 use crate::account::{Offer, ReleaseAccount};
 use crate::engine::AnyMachine;
 use crate::expected::{Expected, ExpectedBatch, ExpectedFit};
-use crate::forecast::BudgetPlan;
+use crate::forecast::{BudgetPlan, WeightedPlan};
 use crate::mechanism::{Mechanism, NoOptions, parse_options, write_options};
 use crate::mechanisms::fitting::FINAL_STEPS;
 use fhaim_release::LadderNeed;
@@ -74,11 +74,11 @@ impl Mechanism for OneWaysOnly {
     }
 
     fn budget_plan(&self, _job: &MechanismJob) -> Option<BudgetPlan> {
-        Some(BudgetPlan {
+        Some(BudgetPlan::Weighted(WeightedPlan {
             one_ways: 1.0,
             digit_weight: 1.0,
             pairs: None,
-        })
+        }))
     }
 
     fn start(&self, job: MechanismJob) -> Result<Box<AnyMachine>, Error> {

@@ -10,7 +10,7 @@ use super::machine::{ADDITIONS, COARSE_LOOK_SCALE, DIGIT_WEIGHT, ONE_WAY_WEIGHT,
 use super::options::{STAGES, StagedOptions};
 use super::pair::COARSE;
 use crate::expected::{Expected, ExpectedBatch, ExpectedFit, most_cells};
-use crate::forecast::{BudgetPlan, PairPlan};
+use crate::forecast::{BudgetPlan, PairPlan, WeightedPlan};
 use crate::mechanisms::block::{MAX_CENTRED, functions, pair_cost};
 use crate::mechanisms::columns::OneWays;
 use crate::mechanisms::fitting::{FINAL_STEPS, FIT_STEPS};
@@ -87,11 +87,11 @@ pub(super) fn budget_plan(job: &MechanismJob, options: &StagedOptions) -> Budget
         one_way_weight: ONE_WAY_WEIGHT,
         resolutions: &RESOLUTIONS,
     };
-    BudgetPlan {
+    BudgetPlan::Weighted(WeightedPlan {
         one_ways: options.one_way_share,
         digit_weight: DIGIT_WEIGHT,
         pairs: Some(pairs),
-    }
+    })
 }
 
 impl<'a> Shape<'a> {
