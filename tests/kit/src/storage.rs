@@ -144,7 +144,8 @@ impl Servers {
         let tablespace = self.tablespace.as_ref();
         let tablespace = tablespace.map_or_else(String::new, |name| format!(" TABLESPACE {name}"));
         let create = format!("CREATE DATABASE {}{template}{tablespace}", self.name);
-        execute(&self.postgres, &create).unwrap();
+        // The server cannot create a database while the disk of another one is full.
+        until(|| execute(&self.postgres, &create).map_err(|error| error.to_string()));
     }
 
     /// Creates the database and the blobs as copies of others.
@@ -181,7 +182,7 @@ impl Servers {
 
     fn remove(&self) {
         let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
-        execute(&self.postgres, &drop).unwrap();
+        until(|| execute(&self.postgres, &drop).map_err(|error| error.to_string()));
         let blobs = self.open_blobs();
         let deleted = Runtime::new().unwrap().block_on(blobs.delete_folder(""));
         deleted.unwrap();

@@ -716,12 +716,7 @@ async fn stopping_ends_streams_and_returns_the_job(kind: Kind) {
 
 /// The owner's program was killed after it had marked the dataset, between the deletions at two services.
 async fn deletion_that_its_program_left_is_continued(kind: Kind) {
-    let mut service = Service::start_with(kind, |config| {
-        let peers = &mut config.common.peers;
-        let computation = peers[&Name::Computation].clone();
-        peers.insert(Name::Crypto, computation);
-    })
-    .await;
+    let mut service = Service::start(kind).await;
     let (id, kept, token);
     {
         let ana = service.user("ana@x.example").await;

@@ -29,6 +29,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Number of a user's retries after which a job that fails is stuck. The faults of a schedule cause a few.
 const MAX_RETRIES: usize = 10;
 
+/// Words of a refusal to start a job, if a service that was set back does not know a complete upload or a signature.
+const WITHOUT_UPLOAD: [&str; 4] = [
+    "upload its records first",
+    "not complete",
+    "no upload has",
+    "needs the signatures",
+];
+
+/// Longest time for a command and its repetitions, even if the faults never end.
+const LIMIT: Duration = Duration::from_secs(300);
+
 /// Pause before a user tries again.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -263,15 +274,12 @@ impl<'a> User<'a> {
         let run = ["job", "run", &trail.dataset, "--job", job, "--yes"];
         loop {
             let started = self.until(&self.name, &run, |result| {
-                let lacks_upload = ["upload its records first", "not complete", "no upload has"]
-                    .iter()
-                    .any(|words| result.err.contains(words));
+                let lacks_upload = WITHOUT_UPLOAD.iter().any(|words| result.err.contains(words));
                 (result.success || lacks_upload).then_some(result.success)
             })?;
             if started {
                 return Ok(());
             }
-            // The generation service was set back and does not know that the upload is complete.
             self.upload(trail)?;
         }
     }
@@ -437,7 +445,8 @@ impl<'a> User<'a> {
     /// Returns whether a command that fails since `started` should have succeeded.
     fn is_hopeless(&self, started: Instant) -> bool {
         let quiet = *self.stage.quiet.lock().unwrap();
-        quiet.is_some_and(|quiet| quiet.elapsed() > PATIENCE) && started.elapsed() > PATIENCE
+        let is_quiet = quiet.is_some_and(|quiet| quiet.elapsed() > PATIENCE);
+        (is_quiet && started.elapsed() > PATIENCE) || started.elapsed() > LIMIT
     }
 
     /// Records a failed command, signs in again if the session has ended, and waits for a pause.
