@@ -153,7 +153,10 @@ async fn load(state: &State, stored: &StoredUpload) -> Result<Loaded, Failure> {
     let plan_core = uploads::plan_core(&stored.terms)?;
     let params = plan_core.parameters().map_err(Failure::internal)?;
     let parts = PartReader::open_all(state, stored, &params).await?;
-    let reads = parts.first().map(|part| part.reads.clone()).unwrap_or_default();
+    let reads = parts
+        .first()
+        .map(|part| part.reads.clone())
+        .unwrap_or_default();
     let bytes = parts
         .iter()
         .map(PartReader::column_bytes)
@@ -418,7 +421,8 @@ impl<'a> ReadAhead<'a> {
             });
             let read = futures_util::future::try_join_all(reads);
             let read = first.runtime.block_on(read);
-            self.read.extend(read.map_err(|failure| first.reads.keep(failure))?);
+            self.read
+                .extend(read.map_err(|failure| first.reads.keep(failure))?);
         }
         self.read.remove(&(holder, object)).ok_or_else(absent)
     }

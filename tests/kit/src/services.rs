@@ -168,7 +168,11 @@ impl Services {
 
     fn configure(&mut self, service: usize, backing: &Backing) {
         let home = self.home(service);
-        let disk = self.setting.homes.as_ref().and_then(|homes| homes.get(service));
+        let disk = self
+            .setting
+            .homes
+            .as_ref()
+            .and_then(|homes| homes.get(service));
         match disk {
             Some(disk) => std::os::unix::fs::symlink(disk, &home).unwrap(),
             None => fs::create_dir(&home).unwrap(),

@@ -115,12 +115,21 @@ fn run_with_damaged_noise_fails_at_once_and_is_resumed_after_a_repair() {
     let watched = services.command("ana", &["job", "watch", job]);
     assert!(!watched.status.success());
     let error = services.json("ana", &["job", "show", job])["error"].to_string();
-    for words in ["object noise/", dataset.as_str(), "do not match their digest"] {
+    for words in [
+        "object noise/",
+        dataset.as_str(),
+        "do not match their digest",
+    ] {
         assert!(error.contains(words), "{words}: {error}");
     }
     // A fault would be tried again with pauses.
     let no_fault = "task_attempts_total{task=\"batch\",end=\"fault\"} 0";
-    let metrics = ask(&format!("{}/metrics", services.address(COMPUTATION)), None, None).1;
+    let metrics = ask(
+        &format!("{}/metrics", services.address(COMPUTATION)),
+        None,
+        None,
+    )
+    .1;
     assert!(metrics.contains(no_fault), "{metrics}");
     let ledger = services.json("ana", &["ledger", &dataset]);
     let debited = ledger["runs"].as_array().unwrap().iter();

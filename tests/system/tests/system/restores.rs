@@ -380,7 +380,10 @@ fn job_without_the_keys_that_the_key_service_lost_says_so() {
     let job = begin(&services, &id).unwrap();
     assert!(!watch(&services, &job));
     let error = job_error(&services, &job);
-    for words in ["does not have the keys of this dataset", "fhaim dataset create"] {
+    for words in [
+        "does not have the keys of this dataset",
+        "fhaim dataset create",
+    ] {
         assert!(error.contains(words), "{words}: {error}");
     }
 }

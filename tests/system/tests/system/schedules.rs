@@ -152,7 +152,9 @@ impl Stage {
     /// Returns whether a service was set back to before `time` after it.
     fn is_set_back_before(&self, service: usize, time: Instant) -> bool {
         let set_backs = self.set_backs.lock().unwrap();
-        let mut of_service = set_backs.iter().filter(|set_back| set_back.service == service);
+        let mut of_service = set_backs
+            .iter()
+            .filter(|set_back| set_back.service == service);
         of_service.any(|set_back| set_back.copied < time && set_back.at > time)
     }
 }
@@ -177,7 +179,9 @@ fn seeds() -> Vec<u64> {
         let (from, to) = text.split_once("..")?;
         Some(from.parse().ok()?..to.parse().ok()?)
     };
-    range().unwrap_or_else(|| panic!("FHAIM_SCHEDULES={text} is not a range such as 0..100")).collect()
+    range()
+        .unwrap_or_else(|| panic!("FHAIM_SCHEDULES={text} is not a range such as 0..100"))
+        .collect()
 }
 
 /// Runs the schedules of all seeds on a storage, and fails if one of them has a finding.
@@ -211,7 +215,10 @@ fn play(storage: &str, scene: Scene, backing: &Backing) -> Vec<String> {
     eprintln!("schedule {} on {storage}: {scene:?}", scene.seed);
     let stage = Stage::new(scene, backing);
     clocks_can_be_set(&stage);
-    let users: Vec<User<'_>> = USERS[..scene.users].iter().map(|name| User::new(&stage, name)).collect();
+    let users: Vec<User<'_>> = USERS[..scene.users]
+        .iter()
+        .map(|name| User::new(&stage, name))
+        .collect();
     let mut trails = disturb(&stage, &users);
     stage.services.wait_until_ready();
     let outcome = verdict::judge(&stage, &users, &mut trails);

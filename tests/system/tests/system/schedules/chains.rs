@@ -56,7 +56,11 @@ fn released<'a>(
             let each = entries.iter().map(|entry| {
                 let number = entry.debit.number;
                 let position = (dataset.to_owned(), run, number);
-                (position, (dataset.to_owned(), name.clone(), number), entry.debit.digest)
+                (
+                    position,
+                    (dataset.to_owned(), name.clone(), number),
+                    entry.debit.digest,
+                )
             });
             each.collect()
         }
@@ -67,7 +71,9 @@ fn released<'a>(
 
 /// Returns the names of all releases in a record.
 pub fn releases(chains: &Chains) -> BTreeSet<ReleaseName> {
-    let each = chains.iter().flat_map(|(dataset, acts)| released(dataset, acts));
+    let each = chains
+        .iter()
+        .flat_map(|(dataset, acts)| released(dataset, acts));
     each.map(|(_, name, _)| name).collect()
 }
 
@@ -77,7 +83,9 @@ pub fn doubled<'a>(records: impl IntoIterator<Item = &'a Chains>) -> Vec<[Releas
     let mut doubled = Vec::new();
     let chains = records.into_iter().flatten();
     for (position, name, digest) in chains.flat_map(|(dataset, acts)| released(dataset, acts)) {
-        let first = served.entry(position).or_insert_with(|| (name.clone(), digest));
+        let first = served
+            .entry(position)
+            .or_insert_with(|| (name.clone(), digest));
         if *first != (name.clone(), digest) {
             doubled.push([first.0.clone(), name]);
         }

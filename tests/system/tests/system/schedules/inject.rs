@@ -134,7 +134,8 @@ impl<'a> Injector<'a> {
     /// Kills the services of a fault that no other fault kills or stops.
     fn kill(&self, fault: Fault) -> bool {
         let subset = self.subset(fault).into_iter();
-        let held = subset.filter_map(|service| Some((service, self.hands[service].try_lock().ok()?)));
+        let held =
+            subset.filter_map(|service| Some((service, self.hands[service].try_lock().ok()?)));
         let held: Vec<(usize, MutexGuard<'_, ()>)> = held.collect();
         let services: Vec<usize> = held.iter().map(|(service, _)| *service).collect();
         let (names, length) = (names(&services), fault.length);
@@ -156,7 +157,10 @@ impl<'a> Injector<'a> {
 
     fn peer_away(&self, fault: Fault) -> bool {
         let all: Vec<usize> = self.stage.scene.services().collect();
-        let (one, other) = (all[fault.place % all.len()], all[(fault.place + 1) % all.len()]);
+        let (one, other) = (
+            all[fault.place % all.len()],
+            all[(fault.place + 1) % all.len()],
+        );
         let (Ok(_one), Ok(_other)) = (self.hands[one].try_lock(), self.hands[other].try_lock())
         else {
             return false;
@@ -240,7 +244,8 @@ impl<'a> Injector<'a> {
             self.replace(*service, *copied, copy);
         }
         let (names, length) = (names(&subset), fault.length);
-        self.stage.log(&format!("set back by {length:.1?}: {names}"));
+        self.stage
+            .log(&format!("set back by {length:.1?}: {names}"));
         self.bring_all_up(&subset);
         true
     }

@@ -27,7 +27,10 @@ fn findings(stage: &Stage, user: &User<'_>, mut trail: Trail) -> Vec<String> {
 }
 
 fn assert_names(findings: &[String], words: &str) {
-    assert!(findings.iter().any(|finding| finding.contains(words)), "{words}: {findings:?}");
+    assert!(
+        findings.iter().any(|finding| finding.contains(words)),
+        "{words}: {findings:?}"
+    );
 }
 
 #[test]
@@ -74,7 +77,10 @@ fn planted_losses_and_repetitions_are_found() {
     assert_eq!(findings(&stage, &user, whole), Vec::<String>::new());
     assert_names(&findings(&stage, &user, lost), "is refused without a loss");
     assert_names(&findings(&stage, &user, wrong), "are wrong");
-    assert_names(&findings(&stage, &user, forgotten), "is refused without a loss");
+    assert_names(
+        &findings(&stage, &user, forgotten),
+        "is refused without a loss",
+    );
 }
 
 /// Adds a record in which another release has the position of a dataset's last release, and returns the findings.

@@ -79,5 +79,9 @@ impl Refusal {
 fn message(words: &str) -> String {
     let last = words.trim().lines().last().unwrap_or_default();
     let report: Value = serde_json::from_str(last).unwrap_or_default();
-    report["message"].as_str().unwrap_or(words).trim().to_owned()
+    report["message"]
+        .as_str()
+        .unwrap_or(words)
+        .trim()
+        .to_owned()
 }

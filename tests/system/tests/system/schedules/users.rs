@@ -212,7 +212,9 @@ impl<'a> User<'a> {
         }
         let cards = partner.map(|partner| [self.card(&self.name), self.card(partner)]);
         match &cards {
-            Some(cards) => cards.iter().for_each(|card| create.extend(["--holder", card])),
+            Some(cards) => cards
+                .iter()
+                .for_each(|card| create.extend(["--holder", card])),
             None => create.extend(["--data", &csv]),
         }
         let made = self.until(&self.name, &create, |result| match result.success {
@@ -274,7 +276,9 @@ impl<'a> User<'a> {
         let run = ["job", "run", &trail.dataset, "--job", job, "--yes"];
         loop {
             let started = self.until(&self.name, &run, |result| {
-                let lacks_upload = WITHOUT_UPLOAD.iter().any(|words| result.err.contains(words));
+                let lacks_upload = WITHOUT_UPLOAD
+                    .iter()
+                    .any(|words| result.err.contains(words));
                 (result.success || lacks_upload).then_some(result.success)
             })?;
             if started {
@@ -332,7 +336,8 @@ impl<'a> User<'a> {
     /// Uploads again where that helps, and retries a job that failed.
     fn retry(&self, trail: &Trail, job: &str, shown: &Value) -> Result<(), Refusal> {
         let error = shown["error"].as_str().unwrap_or_default().to_owned();
-        self.stage.log(&format!("{}: job {job} failed: {error}", self.name));
+        self.stage
+            .log(&format!("{}: job {job} failed: {error}", self.name));
         let mut diary = self.diary.lock().unwrap();
         diary.retried += 1;
         let failures = diary.retried;
@@ -453,7 +458,8 @@ impl<'a> User<'a> {
     fn note_failure(&self, who: &str, arguments: &[&str], result: &CommandResult) {
         let err = result.err.trim();
         let (command, last) = (&arguments[..2], err.lines().last().unwrap_or_default());
-        self.stage.log(&format!("{who}: {}: {last}", command.join(" ")));
+        self.stage
+            .log(&format!("{who}: {}: {last}", command.join(" ")));
         self.diary.lock().unwrap().repeated += 1;
         // A service that was set back does not know the session. A token that is refused because of a clock is valid
         // again when the clock is right.

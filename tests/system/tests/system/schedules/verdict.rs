@@ -100,8 +100,8 @@ fn explained(stage: &Stage, trail: &Trail, refusal: Refusal) -> Refusal {
     let is_explained = refusal.is_explained(&set_backs, &trail.dataset, trail.began);
     drop(set_backs);
     if !is_explained {
-        let dataset = &trail.dataset;
-        stage.finding(format!("{dataset} is refused without a loss: {refusal:?}"));
+        let (dataset, words) = (&trail.dataset, &refusal.words);
+        stage.finding(format!("{dataset} is refused without a loss: {words}"));
     }
     refusal
 }
@@ -117,7 +117,10 @@ fn judge_deletion(stage: &Stage, user: &User<'_>, trail: &mut Trail) {
             stage.finding(format!("{} exists after its deletion", trail.dataset));
         }
         if let Err(refusal) = user.delete(trail) {
-            stage.finding(format!("{} is not deleted again: {refusal:?}", trail.dataset));
+            stage.finding(format!(
+                "{} is not deleted again: {refusal:?}",
+                trail.dataset
+            ));
         }
     }
     let keys = chains::read(&stage.services, CRYPTO);
@@ -155,7 +158,9 @@ fn judge_ledger(stage: &Stage, trail: &Trail, ledger: &Chains) {
                 .any(|service| !stage.is_set_back_before(*service, *seen));
             let is_frozen = chains::is_frozen(ledger, &trail.dataset);
             if !debited.contains(&name) && is_known && !is_frozen && trail.refused.is_none() {
-                stage.finding(format!("release {name:?} was seen and is not in the ledger"));
+                stage.finding(format!(
+                    "release {name:?} was seen and is not in the ledger"
+                ));
             }
         }
     }
@@ -169,7 +174,9 @@ pub fn judge_positions(stage: &Stage, trails: &[Trail]) {
         if service != CRYPTO && service < KEYSHARE {
             continue;
         }
-        let before = set_backs.iter().filter(|set_back| set_back.service == service);
+        let before = set_backs
+            .iter()
+            .filter(|set_back| set_back.service == service);
         let last = chains::read(&stage.services, service);
         let records = before.map(|set_back| &set_back.before).chain([&last]);
         for pair in chains::doubled(records) {
@@ -178,7 +185,9 @@ pub fn judge_positions(stage: &Stage, trails: &[Trail]) {
                 continue;
             };
             let is_forgotten = |service: &usize| {
-                let mut later = set_backs.iter().filter(|set_back| set_back.service == *service);
+                let mut later = set_backs
+                    .iter()
+                    .filter(|set_back| set_back.service == *service);
                 later.any(|set_back| set_back.copied < *at && set_back.at > *at)
             };
             if ![GENERATION, COMPUTATION, CRYPTO].iter().all(is_forgotten) {
@@ -206,7 +215,10 @@ fn seen(trails: &[Trail]) -> BTreeMap<ReleaseName, std::time::Instant> {
 fn judge_other_account(stage: &Stage) {
     let other = User::new(stage, "other");
     let mut trail = other.create(0, None, "other-0");
-    match other.job(&mut trail).and_then(|()| other.delete(&mut trail)) {
+    match other
+        .job(&mut trail)
+        .and_then(|()| other.delete(&mut trail))
+    {
         Ok(()) => {}
         Err(refusal) => stage.finding(format!("another account cannot work: {refusal:?}")),
     }
