@@ -6,7 +6,6 @@ use fhaim_api::Page;
 use fhaim_api::dataset::{Dataset, DatasetState};
 use fhaim_api::job::{Happening, Job, JobState, ModelView, ReleasedStatistic};
 use fhaim_api::problem::ProblemKind;
-use fhaim_api::token::Service as Name;
 use fhaim_platform::program::Program;
 use reqwest::{Method, StatusCode};
 use serde_json::json;

@@ -88,10 +88,26 @@ pub fn judge_dataset(stage: &Stage, user: &User<'_>, trail: &mut Trail) -> Outco
     }
     if trail.refused.is_some() {
         outcome.lost = 1;
-    } else if trail.partner.is_none() {
+        return outcome;
+    }
+    judge_budget(stage, user, trail);
+    if trail.partner.is_none() {
         judge_integers(stage, user, trail);
     }
     outcome
+}
+
+/// Checks that the releases of a dataset cost no more than its budget.
+fn judge_budget(stage: &Stage, user: &User<'_>, trail: &Trail) {
+    let ledger = user.insist(&trail.user, &["ledger", &trail.dataset]);
+    let ledger = ledger.map(|text| serde_json::from_str::<Value>(&text).unwrap());
+    let is_within = |ledger: &Value| {
+        Some(ledger["spent"]["rho"].as_f64()? <= ledger["budget"]["rho"].as_f64()?)
+    };
+    match ledger {
+        Ok(ledger) if is_within(&ledger) == Some(true) => {}
+        other => stage.finding(format!("{} is over its budget: {other:?}", trail.dataset)),
+    }
 }
 
 /// Reports a refusal that no loss explains, and returns it.
