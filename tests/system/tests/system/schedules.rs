@@ -47,9 +47,9 @@ use chains::Chains;
 use clock::Clocks;
 use disk::Disks;
 use inject::Injector;
-use plan::{Kind, Scene};
+use plan::{Kind, Setup};
 use proxy::Proxies;
-use users::{Diary, Trail, User};
+use users::{DatasetRecord, Diary, User};
 use verdict::Outcome;
 
 use super::PROGRAM;
@@ -73,7 +73,7 @@ struct SetBack {
     copied: Instant,
     /// Time at which the copy replaced the data.
     at: Instant,
-    /// Record of a key service before. Empty for other services.
+    /// Ledgers of a key service before. Empty for other services.
     before: Chains,
     /// Datasets of which a key service lost acts.
     lost: BTreeSet<String>,
@@ -81,7 +81,7 @@ struct SetBack {
 
 /// State of a schedule.
 struct Stage {
-    scene: Scene,
+    setup: Setup,
     services: Services,
     proxies: Arc<Proxies>,
     disks: Disks,
@@ -96,7 +96,7 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(scene: Scene, backing: &Backing) -> Self {
+    fn new(setup: Setup, backing: &Backing) -> Self {
         let disks = Disks::mount().unwrap();
         let clocks = Clocks::new().unwrap();
         let proxies = Arc::new(Proxies::new());
@@ -104,8 +104,8 @@ impl Stage {
         let mut setting = ServiceOptions {
             between: Some(between),
             homes: Some(disks.homes()),
-            witness: scene.witness,
-            keys: scene.keys,
+            witness: setup.witness,
+            keys: setup.keys,
             ..ServiceOptions::new(PROGRAM)
         };
         if let Some(program) = env::var_os("FHAIM_SCHEDULE_PROGRAM") {
@@ -119,7 +119,7 @@ impl Stage {
             variables.extend(clocks.variables(service));
         }
         let stage = Self {
-            scene,
+            setup,
             services: Services::start_in(backing, setting),
             proxies,
             disks,
@@ -188,7 +188,9 @@ fn seeds() -> Vec<u64> {
 fn run_all(storage: &str, backing: &Backing) {
     let mut failed = Vec::new();
     for seed in seeds() {
-        let played = catch_unwind(AssertUnwindSafe(|| play(storage, Scene::of(seed), backing)));
+        let played = catch_unwind(AssertUnwindSafe(|| {
+            run_schedule(storage, Setup::of(seed), backing)
+        }));
         match played {
             Ok(findings) if findings.is_empty() => {}
             Ok(findings) => failed.push(format!("seed {seed}: {}", findings.join("\n"))),
@@ -211,17 +213,17 @@ fn random_schedules_on_postgres_and_s3_lose_spend_and_stick_nothing() {
 }
 
 /// Runs a schedule, and returns its findings.
-fn play(storage: &str, scene: Scene, backing: &Backing) -> Vec<String> {
-    eprintln!("schedule {} on {storage}: {scene:?}", scene.seed);
-    let stage = Stage::new(scene, backing);
+fn run_schedule(storage: &str, setup: Setup, backing: &Backing) -> Vec<String> {
+    eprintln!("schedule {} on {storage}: {setup:?}", setup.seed);
+    let stage = Stage::new(setup, backing);
     clocks_can_be_set(&stage);
-    let users: Vec<User<'_>> = USERS[..scene.users]
+    let users: Vec<User<'_>> = USERS[..setup.users]
         .iter()
         .map(|name| User::new(&stage, name))
         .collect();
-    let mut trails = disturb(&stage, &users);
+    let mut records = disturb(&stage, &users);
     stage.services.wait_until_ready();
-    let outcome = verdict::judge(&stage, &users, &mut trails);
+    let outcome = verdict::judge(&stage, &users, &mut records);
     for answer in stage.proxies.faulty() {
         stage.finding(format!("a service returned an invalid status: {answer}"));
     }
@@ -237,8 +239,8 @@ fn play(storage: &str, scene: Scene, backing: &Backing) -> Vec<String> {
 }
 
 /// Runs the users and the faults until both have ended.
-fn disturb(stage: &Stage, users: &[User<'_>]) -> Vec<Trail> {
-    let scene = stage.scene;
+fn disturb(stage: &Stage, users: &[User<'_>]) -> Vec<DatasetRecord> {
+    let setup = stage.setup;
     let seconds = variable_or("FHAIM_SCHEDULE_SECONDS", SECONDS);
     let injector = Injector::new(stage);
     thread::scope(|scope| {
@@ -246,18 +248,18 @@ fn disturb(stage: &Stage, users: &[User<'_>]) -> Vec<Trail> {
         scope.spawn(|| injector.supervise());
         let until = Instant::now() + Duration::from_secs(seconds as u64);
         let working = users.iter().enumerate().map(|(number, user)| {
-            let partner = (scene.is_joint && number == 0).then_some(USERS[1]);
-            let seed = scene.seed * 8 + number as u64;
+            let partner = (setup.is_joint && number == 0).then_some(USERS[1]);
+            let seed = setup.seed * 8 + number as u64;
             scope.spawn(move || user.work(seed, partner, || Instant::now() < until))
         });
         let working: Vec<_> = working.collect();
-        injector.run(scene.faults().take(seconds));
+        injector.run(setup.faults().take(seconds));
         stage.log("no more faults");
         *stage.quiet.lock().unwrap() = Some(Instant::now());
-        let trails = working.into_iter().flat_map(|work| work.join().unwrap());
-        let trails = trails.collect();
+        let records = working.into_iter().flat_map(|work| work.join().unwrap());
+        let records = records.collect();
         stage.log("all users have ended");
-        trails
+        records
     })
 }
 
@@ -284,16 +286,16 @@ fn now() -> i64 {
 /// Returns a schedule's numbers in one line: storage, seed, services, users, faults of each kind, and what became of
 /// the datasets.
 fn result_line(stage: &Stage, storage: &str, outcome: Outcome, diaries: &[Diary]) -> String {
-    let scene = stage.scene;
+    let setup = stage.setup;
     let counts = stage.counts.lock().unwrap();
     let faults = Kind::ALL.map(|kind| counts.get(&kind).copied().unwrap_or(0).to_string());
     let sum = |of: fn(&Diary) -> usize| diaries.iter().map(of).sum::<usize>();
     format!(
         "RESULT,{storage},{},{},{},{},{},{},{},{},{},{},{},{},{:.0}",
-        scene.seed,
-        scene.services().count(),
-        scene.users,
-        u8::from(scene.is_joint),
+        setup.seed,
+        setup.services().count(),
+        setup.users,
+        u8::from(setup.is_joint),
         faults.join(","),
         outcome.datasets,
         outcome.deleted,

@@ -1,4 +1,4 @@
-//! Records of key services at several times, and the rule that a position of the noise ladder serves one release.
+//! The ledgers of key services at several times, and the rule that a position of the noise ladder serves one release.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ pub fn read(services: &Services, service: usize) -> Chains {
     chains
 }
 
-/// Returns the datasets with acts that the first record has and the second one lacks.
+/// Returns the datasets with acts that the first state has and the second one lacks.
 pub fn lost_between(before: &Chains, after: &Chains) -> BTreeSet<String> {
     let lost = before.iter().filter(|(dataset, acts)| {
         let kept = after.get(*dataset).map_or(&[][..], Vec::as_slice);
@@ -69,7 +69,7 @@ fn released<'a>(
     released
 }
 
-/// Returns the names of all releases in a record.
+/// Returns the names of all releases.
 pub fn releases(chains: &Chains) -> BTreeSet<ReleaseName> {
     let each = chains
         .iter()
@@ -77,11 +77,11 @@ pub fn releases(chains: &Chains) -> BTreeSet<ReleaseName> {
     each.map(|(_, name, _)| name).collect()
 }
 
-/// Returns the releases at positions that served another release as well, in any of the records of one key service.
-pub fn doubled<'a>(records: impl IntoIterator<Item = &'a Chains>) -> Vec<[ReleaseName; 2]> {
+/// Returns the releases at positions that served another release as well, in any of a key service's histories.
+pub fn doubled<'a>(histories: impl IntoIterator<Item = &'a Chains>) -> Vec<[ReleaseName; 2]> {
     let mut served: BTreeMap<Position, (ReleaseName, [u8; 32])> = BTreeMap::new();
     let mut doubled = Vec::new();
-    let chains = records.into_iter().flatten();
+    let chains = histories.into_iter().flatten();
     for (position, name, digest) in chains.flat_map(|(dataset, acts)| released(dataset, acts)) {
         let first = served
             .entry(position)
@@ -93,13 +93,13 @@ pub fn doubled<'a>(records: impl IntoIterator<Item = &'a Chains>) -> Vec<[Releas
     doubled
 }
 
-/// Returns whether a dataset is frozen in a record.
+/// Returns whether a dataset is frozen.
 pub fn is_frozen(chains: &Chains, dataset: &str) -> bool {
     let acts = chains.get(dataset).map_or(&[][..], Vec::as_slice);
     acts.iter().any(|act| matches!(act, Act::Frozen { .. }))
 }
 
-/// Returns whether the keys of a dataset exist in a record.
+/// Returns whether the keys of a dataset exist.
 pub fn has_keys(chains: &Chains, dataset: &str) -> bool {
     let acts = chains.get(dataset).map_or(&[][..], Vec::as_slice);
     !acts.is_empty() && !acts.iter().any(|act| matches!(act, Act::KeysDestroyed))

@@ -82,7 +82,7 @@ impl<'a> Injector<'a> {
     /// Restarts services that have ended by themselves, until the guard of [`Injector::supervised`] is dropped.
     pub fn supervise(&self) {
         while !self.over.load(Ordering::Relaxed) {
-            for service in self.stage.scene.services() {
+            for service in self.stage.setup.services() {
                 let Ok(_hand) = self.hands[service].try_lock() else {
                     continue;
                 };
@@ -124,7 +124,7 @@ impl<'a> Injector<'a> {
 
     /// Returns the services of a fault that affects several: at least one.
     fn subset(&self, Fault { place, subset, .. }: Fault) -> Vec<usize> {
-        let all: Vec<usize> = self.stage.scene.services().collect();
+        let all: Vec<usize> = self.stage.setup.services().collect();
         let chosen = |(bit, service): (usize, &usize)| {
             (subset >> bit & 1 == 1 || bit == place % all.len()).then_some(*service)
         };
@@ -156,7 +156,7 @@ impl<'a> Injector<'a> {
     }
 
     fn peer_away(&self, fault: Fault) -> bool {
-        let all: Vec<usize> = self.stage.scene.services().collect();
+        let all: Vec<usize> = self.stage.setup.services().collect();
         let (one, other) = (
             all[fault.place % all.len()],
             all[(fault.place + 1) % all.len()],
@@ -260,7 +260,7 @@ impl<'a> Injector<'a> {
         (copied, copy)
     }
 
-    /// Replaces the data of a killed service, and records the acts that a key service lost.
+    /// Replaces the data of a killed service, and stores the acts that a key service lost.
     fn replace(&self, service: usize, copied: Instant, copy: &DataCopy) {
         let services = &self.stage.services;
         let has_ledger = service == CRYPTO || service >= KEYSHARE;

@@ -85,7 +85,7 @@ impl Kind {
 
 /// Services and users of a schedule, and whether services are set back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scene {
+pub struct Setup {
     /// Seed of the schedule.
     pub seed: u64,
     /// Number of users. The first two are the holders of one dataset if `is_joint`.
@@ -100,8 +100,8 @@ pub struct Scene {
     pub sets_back: bool,
 }
 
-impl Scene {
-    /// Returns the scene of a seed: half of the seeds have the three basic services only.
+impl Setup {
+    /// Returns the setup of a seed. Five of eight seeds have the three basic services only.
     pub fn of(seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(!seed);
         let more = rng.random_range(0..8);
@@ -170,19 +170,19 @@ impl Iterator for Plan {
 
 #[test]
 fn equal_seeds_give_equal_schedules() {
-    let faults = |seed| Scene::of(seed).faults().take(500).collect::<Vec<_>>();
+    let faults = |seed| Setup::of(seed).faults().take(500).collect::<Vec<_>>();
     assert_eq!(faults(3), faults(3));
     assert_ne!(faults(3), faults(4));
-    let scenes: Vec<Scene> = (0..100).map(Scene::of).collect();
-    let all = || scenes.iter().flat_map(|scene| scene.faults().take(20));
+    let setups: Vec<Setup> = (0..100).map(Setup::of).collect();
+    let all = || setups.iter().flat_map(|setup| setup.faults().take(20));
     let is_planned = |(kind, _): &(Kind, u32)| all().any(|fault| fault.kind == *kind);
     assert!(SHARES.iter().all(is_planned));
-    let number = |is: fn(&Scene) -> bool| scenes.iter().filter(|scene| is(scene)).count();
+    let number = |is: fn(&Setup) -> bool| setups.iter().filter(|setup| is(setup)).count();
     let numbers = [
-        number(|scene| scene.witness),
-        number(|scene| scene.keys > 1),
-        number(|scene| scene.is_joint),
-        number(|scene| !scene.sets_back),
+        number(|setup| setup.witness),
+        number(|setup| setup.keys > 1),
+        number(|setup| setup.is_joint),
+        number(|setup| !setup.sets_back),
     ];
     assert!(numbers.iter().all(|number| *number > 10), "{numbers:?}");
 }

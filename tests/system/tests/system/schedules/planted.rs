@@ -7,22 +7,22 @@ use fhaim_protocol::crypto::chain::Act;
 
 use super::{
     COMPUTATION, CRYPTO, SetBack, Stage, chains,
-    plan::Scene,
-    users::{Trail, User},
+    plan::Setup,
+    users::{DatasetRecord, User},
     verdict,
 };
 use crate::operators::on_database;
 
 /// Returns a dataset with the results of one job.
-fn used(user: &User<'_>, name: &str) -> Trail {
-    let mut trail = user.create(0, None, name);
-    user.job(&mut trail).unwrap();
-    trail
+fn used(user: &User<'_>, name: &str) -> DatasetRecord {
+    let mut record = user.create(0, None, name);
+    user.job(&mut record).unwrap();
+    record
 }
 
 /// Checks a dataset, and returns the findings.
-fn findings(stage: &Stage, user: &User<'_>, mut trail: Trail) -> Vec<String> {
-    verdict::judge_dataset(stage, user, &mut trail);
+fn findings(stage: &Stage, user: &User<'_>, mut record: DatasetRecord) -> Vec<String> {
+    verdict::judge_dataset(stage, user, &mut record);
     mem::take(&mut *stage.findings.lock().unwrap())
 }
 
@@ -36,7 +36,7 @@ fn assert_names(findings: &[String], words: &str) {
 #[test]
 #[ignore = "slow; needs mount and faketime"]
 fn planted_losses_and_repetitions_are_found() {
-    let scene = Scene {
+    let setup = Setup {
         seed: 0,
         users: 1,
         witness: false,
@@ -44,7 +44,7 @@ fn planted_losses_and_repetitions_are_found() {
         is_joint: false,
         sets_back: false,
     };
-    let stage = Stage::new(scene, &Backing::Local);
+    let stage = Stage::new(setup, &Backing::Local);
     let user = User::new(&stage, "ana");
     let [whole, lost, wrong, forgotten] =
         ["whole", "lost", "wrong", "forgotten"].map(|name| used(&user, name));
@@ -83,10 +83,10 @@ fn planted_losses_and_repetitions_are_found() {
     );
 }
 
-/// Adds a record in which another release has the position of a dataset's last release, and returns the findings.
-fn stage_with_doubled_position(stage: &Stage, trail: &Trail) -> Vec<String> {
+/// Adds an earlier ledger in which another release has the position of a dataset's last release, and returns the findings.
+fn stage_with_doubled_position(stage: &Stage, record: &DatasetRecord) -> Vec<String> {
     let mut before = chains::read(&stage.services, CRYPTO);
-    let acts = before.get_mut(&trail.dataset).unwrap();
+    let acts = before.get_mut(&record.dataset).unwrap();
     let Some(Act::Released { entries, .. }) = acts.last_mut() else {
         panic!("the last act is no release");
     };
@@ -98,7 +98,7 @@ fn stage_with_doubled_position(stage: &Stage, trail: &Trail) -> Vec<String> {
         before,
         lost: BTreeSet::new(),
     });
-    verdict::judge_positions(stage, std::slice::from_ref(trail));
+    verdict::judge_positions(stage, std::slice::from_ref(record));
     stage.set_backs.lock().unwrap().clear();
     mem::take(&mut *stage.findings.lock().unwrap())
 }

@@ -1,5 +1,5 @@
 //! Users that make datasets, upload, run jobs and delete with the command, and repeat commands that fail. They record
-//! everything that they are told.
+//! all answers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -50,9 +50,9 @@ pub const VARIANTS: [(usize, usize, &[&str]); 3] = [
     (100, 3, &[]),
 ];
 
-/// Everything that a user was told about a dataset.
+/// A user's record of a dataset.
 #[derive(Clone, Debug)]
-pub struct Trail {
+pub struct DatasetRecord {
     pub user: String,
     /// The second holder of the dataset.
     pub partner: Option<String>,
@@ -60,16 +60,16 @@ pub struct Trail {
     pub variant: usize,
     /// Time before the dataset was created.
     pub began: Instant,
-    pub jobs: Vec<JobTrail>,
-    /// Time at which the user was told that the dataset is deleted.
+    pub jobs: Vec<JobRecord>,
+    /// Time at which its deletion was confirmed.
     pub deleted: Option<Instant>,
     /// Refusal that ended the use of the dataset.
     pub refused: Option<Refusal>,
 }
 
-/// Everything that a user was told about a job.
+/// A user's record of a job.
 #[derive(Clone, Debug)]
-pub struct JobTrail {
+pub struct JobRecord {
     pub id: String,
     /// Released integers by the number of the release, and the time at which the user saw them first.
     pub seen: BTreeMap<u32, (Instant, Value)>,
@@ -160,54 +160,64 @@ impl<'a> User<'a> {
 
     /// Uses one dataset after the other as long as `loaded` returns true. If there is a partner, it shares the first
     /// one.
-    pub fn work(&self, seed: u64, partner: Option<&str>, loaded: impl Fn() -> bool) -> Vec<Trail> {
+    pub fn work(
+        &self,
+        seed: u64,
+        partner: Option<&str>,
+        loaded: impl Fn() -> bool,
+    ) -> Vec<DatasetRecord> {
         let mut rng = StdRng::seed_from_u64(seed);
-        let mut trails = Vec::new();
+        let mut records = Vec::new();
         while loaded() {
             let variant = rng.random_range(0..VARIANTS.len());
-            let partner = partner.filter(|_| trails.is_empty());
-            let name = format!("{}-{}", self.name, trails.len());
-            let mut trail = self.create(variant, partner, &name);
+            let partner = partner.filter(|_| records.is_empty());
+            let name = format!("{}-{}", self.name, records.len());
+            let mut record = self.create(variant, partner, &name);
             let deletion = rng.random_range(0..6);
-            self.stage.log(&format!("{name} is {}", trail.dataset));
-            let used = self.use_once(&mut trail, deletion == 0, deletion == 1);
+            self.stage.log(&format!("{name} is {}", record.dataset));
+            let used = self.use_once(&mut record, deletion == 0, deletion == 1);
             if let Err(refusal) = used {
                 self.stage.log(&format!("{name}: {refusal:?}"));
-                trail.refused = Some(refusal);
+                record.refused = Some(refusal);
             }
-            trails.push(trail);
+            records.push(record);
         }
-        trails
+        records
     }
 
     /// Uploads, runs a job, and deletes the dataset during the job or after it.
-    fn use_once(&self, trail: &mut Trail, during: bool, after: bool) -> Result<(), Refusal> {
-        self.upload(trail)?;
+    fn use_once(
+        &self,
+        record: &mut DatasetRecord,
+        during: bool,
+        after: bool,
+    ) -> Result<(), Refusal> {
+        self.upload(record)?;
         if during {
-            self.start(trail, &Uuid::now_v7().to_string())?;
-            return self.delete(trail);
+            self.start(record, &Uuid::now_v7().to_string())?;
+            return self.delete(record);
         }
-        self.job(trail)?;
-        self.insist(&trail.user, &["ledger", &trail.dataset])?;
+        self.job(record)?;
+        self.insist(&record.user, &["ledger", &record.dataset])?;
         match after {
-            true => self.delete(trail),
+            true => self.delete(record),
             false => Ok(()),
         }
     }
 
     /// Creates a dataset. The service may have made it although the answer was lost.
-    pub fn create(&self, variant: usize, partner: Option<&str>, name: &str) -> Trail {
+    pub fn create(&self, variant: usize, partner: Option<&str>, name: &str) -> DatasetRecord {
         let began = Instant::now();
         let (csv, schema) = files(variant);
         let runs = RUNS.to_string();
         let mut create = ["dataset", "create", "--schema", &schema, "--epsilon", "1"].to_vec();
         create.extend(["--runs", &runs, "--name", name, "--yes"]);
         create.extend(VARIANTS[variant].2);
-        let keys = self.stage.scene.keys.to_string();
-        if self.stage.scene.keys > 1 {
+        let keys = self.stage.setup.keys.to_string();
+        if self.stage.setup.keys > 1 {
             create.extend(["--keys", &keys]);
         }
-        if self.stage.scene.witness {
+        if self.stage.setup.witness {
             create.push("--witness");
         }
         let cards = partner.map(|partner| [self.card(&self.name), self.card(partner)]);
@@ -221,7 +231,7 @@ impl<'a> User<'a> {
             true => Some(result.out.trim().to_owned()),
             false => self.find(name),
         });
-        Trail {
+        DatasetRecord {
             user: self.name.clone(),
             partner: partner.map(str::to_owned),
             // A refusal here is a finding: no data can have been lost.
@@ -256,14 +266,21 @@ impl<'a> User<'a> {
     }
 
     /// Uploads the part of each holder. Does nothing if the dataset has it.
-    fn upload(&self, trail: &Trail) -> Result<(), Refusal> {
-        let (csv, _) = files(trail.variant);
-        let holders = [Some(&trail.user), trail.partner.as_ref()];
+    fn upload(&self, record: &DatasetRecord) -> Result<(), Refusal> {
+        let (csv, _) = files(record.variant);
+        let holders = [Some(&record.user), record.partner.as_ref()];
         for holder in holders.into_iter().flatten() {
-            if trail.partner.is_some() {
-                self.insist(holder, &["dataset", "sign", &trail.dataset, "--yes"])?;
+            if record.partner.is_some() {
+                self.insist(holder, &["dataset", "sign", &record.dataset, "--yes"])?;
             }
-            let upload = ["dataset", "upload", &trail.dataset, "--data", &csv, "--yes"];
+            let upload = [
+                "dataset",
+                "upload",
+                &record.dataset,
+                "--data",
+                &csv,
+                "--yes",
+            ];
             self.until(holder, &upload, |result| {
                 (result.success || result.err.contains("uploaded already")).then_some(())
             })?;
@@ -272,8 +289,8 @@ impl<'a> User<'a> {
     }
 
     /// Starts a job. A repeated command with this identifier asks for the same job.
-    fn start(&self, trail: &Trail, job: &str) -> Result<(), Refusal> {
-        let run = ["job", "run", &trail.dataset, "--job", job, "--yes"];
+    fn start(&self, record: &DatasetRecord, job: &str) -> Result<(), Refusal> {
+        let run = ["job", "run", &record.dataset, "--job", job, "--yes"];
         loop {
             let started = self.until(&self.name, &run, |result| {
                 let lacks_upload = WITHOUT_UPLOAD
@@ -284,27 +301,27 @@ impl<'a> User<'a> {
             if started {
                 return Ok(());
             }
-            self.upload(trail)?;
+            self.upload(record)?;
         }
     }
 
     /// Runs a job to its end.
-    pub fn job(&self, trail: &mut Trail) -> Result<(), Refusal> {
-        trail.jobs.push(JobTrail {
+    pub fn job(&self, record: &mut DatasetRecord) -> Result<(), Refusal> {
+        record.jobs.push(JobRecord {
             id: Uuid::now_v7().to_string(),
             seen: BTreeMap::new(),
             results: None,
         });
-        let mut job = trail.jobs.pop().unwrap();
-        let finished = self.finish(trail, &mut job);
-        trail.jobs.push(job);
+        let mut job = record.jobs.pop().unwrap();
+        let finished = self.finish(record, &mut job);
+        record.jobs.push(job);
         finished
     }
 
-    /// Follows a job until it is done, starts it again where it is not known, and retries it when it fails.
-    pub fn finish(&self, trail: &Trail, job: &mut JobTrail) -> Result<(), Refusal> {
+    /// Follows a job until it is done. Starts it again if the service has forgotten it, and retries it when it fails.
+    pub fn finish(&self, record: &DatasetRecord, job: &mut JobRecord) -> Result<(), Refusal> {
         let began = Instant::now();
-        self.start(trail, &job.id)?;
+        self.start(record, &job.id)?;
         loop {
             let watched = self.run(&self.name, &["job", "watch", &job.id, "--json"]);
             self.see(job);
@@ -312,7 +329,7 @@ impl<'a> User<'a> {
                 Ok(shown) => shown,
                 // A generation service that was set back does not know the job.
                 Err(_) => {
-                    self.start(trail, &job.id)?;
+                    self.start(record, &job.id)?;
                     continue;
                 }
             };
@@ -326,7 +343,7 @@ impl<'a> User<'a> {
                     Err(refusal) if began.elapsed() > PATIENCE => return Err(refusal),
                     Err(_) => {}
                 },
-                "failed" | "cancelled" => self.retry(trail, &job.id, &shown)?,
+                "failed" | "cancelled" => self.retry(record, &job.id, &shown)?,
                 _ if self.is_hopeless(began) => return Err(Refusal::stuck(&shown.to_string())),
                 _ => self.note_failure(&self.name, &["job", "watch"], &watched),
             }
@@ -334,7 +351,7 @@ impl<'a> User<'a> {
     }
 
     /// Uploads again where that helps, and retries a job that failed.
-    fn retry(&self, trail: &Trail, job: &str, shown: &Value) -> Result<(), Refusal> {
+    fn retry(&self, record: &DatasetRecord, job: &str, shown: &Value) -> Result<(), Refusal> {
         let error = shown["error"].as_str().unwrap_or_default().to_owned();
         self.stage
             .log(&format!("{}: job {job} failed: {error}", self.name));
@@ -349,7 +366,7 @@ impl<'a> User<'a> {
         if failures > MAX_RETRIES {
             return Err(Refusal::stuck(&error));
         }
-        self.upload(trail)?;
+        self.upload(record)?;
         // The job may not be known any more; then it is started again.
         let retry = ["job", "retry", job];
         let retried = self.until(&self.name, &retry, |result| {
@@ -362,7 +379,7 @@ impl<'a> User<'a> {
     }
 
     /// Records the integers that a job has released so far. Reports integers that differ from those seen before.
-    fn see(&self, job: &mut JobTrail) {
+    fn see(&self, job: &mut JobRecord) {
         let listed = self.run(&self.name, &["job", "releases", &job.id, "--json"]);
         let Ok(Value::Array(releases)) = serde_json::from_str(&listed.out) else {
             return;
@@ -401,13 +418,13 @@ impl<'a> User<'a> {
     }
 
     /// Deletes a dataset.
-    pub fn delete(&self, trail: &mut Trail) -> Result<(), Refusal> {
-        let delete = ["dataset", "delete", &trail.dataset, "--yes"];
+    pub fn delete(&self, record: &mut DatasetRecord) -> Result<(), Refusal> {
+        let delete = ["dataset", "delete", &record.dataset, "--yes"];
         self.until(&self.name, &delete, |result| {
             let is_gone = result.err.contains("\"kind\":\"not-found\"");
             (result.success || is_gone).then_some(())
         })?;
-        trail.deleted = Some(Instant::now());
+        record.deleted = Some(Instant::now());
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use super::{
     COMPUTATION, CRYPTO, GENERATION, Stage,
     chains::{self, Chains, ReleaseName},
     refusals::Refusal,
-    users::{Trail, User, table},
+    users::{DatasetRecord, User, table},
 };
 
 /// Number of datasets, jobs and losses of a schedule.
@@ -35,88 +35,91 @@ impl Outcome {
 }
 
 /// Checks all datasets of all users, and returns their numbers.
-pub fn judge(stage: &Stage, users: &[User<'_>], trails: &mut [Trail]) -> Outcome {
+pub fn judge(stage: &Stage, users: &[User<'_>], records: &mut [DatasetRecord]) -> Outcome {
     let mut outcome = Outcome::default();
-    for trail in trails.iter_mut() {
-        let user = users.iter().find(|user| user.name() == trail.user).unwrap();
-        outcome.add(judge_dataset(stage, user, trail));
+    for record in records.iter_mut() {
+        let user = users
+            .iter()
+            .find(|user| user.name() == record.user)
+            .unwrap();
+        outcome.add(judge_dataset(stage, user, record));
     }
     let ledger = chains::read(&stage.services, CRYPTO);
-    for trail in trails.iter() {
-        judge_ledger(stage, trail, &ledger);
+    for record in records.iter() {
+        judge_ledger(stage, record, &ledger);
     }
-    judge_positions(stage, trails);
+    judge_positions(stage, records);
     judge_other_account(stage);
     outcome
 }
 
 /// Checks that a dataset is usable with the results that its user had, or is refused for a loss.
-pub fn judge_dataset(stage: &Stage, user: &User<'_>, trail: &mut Trail) -> Outcome {
+pub fn judge_dataset(stage: &Stage, user: &User<'_>, record: &mut DatasetRecord) -> Outcome {
     let mut outcome = Outcome {
         datasets: 1,
         ..Outcome::default()
     };
-    if trail.deleted.is_some() {
+    if record.deleted.is_some() {
         outcome.deleted = 1;
-        judge_deletion(stage, user, trail);
+        judge_deletion(stage, user, record);
         return outcome;
     }
-    for mut job in trail.jobs.clone() {
+    for mut job in record.jobs.clone() {
         let Some(results) = job.results.take() else {
             continue;
         };
         let again = user.results(&job.id).or_else(|_| {
             // The generation service may not know the job any more.
-            user.finish(trail, &mut job)?;
+            user.finish(record, &mut job)?;
             user.results(&job.id)
         });
         match again {
             Ok(again) if again.equal(&results) => outcome.done += 1,
             Ok(again) => stage.finding(format!(
                 "job {} of {} has other results: {results:?} and {again:?}",
-                job.id, trail.dataset
+                job.id, record.dataset
             )),
-            Err(refusal) => trail.refused = Some(explained(stage, trail, refusal)),
+            Err(refusal) => record.refused = Some(explained(stage, record, refusal)),
         }
     }
-    if let Some(refusal) = trail.refused.clone() {
-        explained(stage, trail, refusal);
+    if let Some(refusal) = record.refused.clone() {
+        explained(stage, record, refusal);
     }
-    match user.job(trail) {
+    match user.job(record) {
         Ok(()) => outcome.done += 1,
-        Err(refusal) => trail.refused = Some(explained(stage, trail, refusal)),
+        Err(refusal) => record.refused = Some(explained(stage, record, refusal)),
     }
-    if trail.refused.is_some() {
+    if record.refused.is_some() {
         outcome.lost = 1;
         return outcome;
     }
-    judge_budget(stage, user, trail);
-    if trail.partner.is_none() {
-        judge_integers(stage, user, trail);
+    judge_budget(stage, user, record);
+    if record.partner.is_none() {
+        judge_integers(stage, user, record);
     }
     outcome
 }
 
 /// Checks that the releases of a dataset cost no more than its budget.
-fn judge_budget(stage: &Stage, user: &User<'_>, trail: &Trail) {
-    let ledger = user.insist(&trail.user, &["ledger", &trail.dataset]);
+fn judge_budget(stage: &Stage, user: &User<'_>, record: &DatasetRecord) {
+    let ledger = user.insist(&record.user, &["ledger", &record.dataset]);
     let ledger = ledger.map(|text| serde_json::from_str::<Value>(&text).unwrap());
     let is_within = |ledger: &Value| {
         Some(ledger["spent"]["rho"].as_f64()? <= ledger["budget"]["rho"].as_f64()?)
     };
     match ledger {
         Ok(ledger) if is_within(&ledger) == Some(true) => {}
-        other => stage.finding(format!("{} is over its budget: {other:?}", trail.dataset)),
+        other => stage.finding(format!("{} is over its budget: {other:?}", record.dataset)),
     }
 }
 
 /// Reports a refusal that no loss explains, and returns it.
-fn explained(stage: &Stage, trail: &Trail, refusal: Refusal) -> Refusal {
+fn explained(stage: &Stage, record: &DatasetRecord, refusal: Refusal) -> Refusal {
     let set_backs = stage.set_backs.lock().unwrap();
-    let is_explained = refusal.is_explained(&set_backs, &trail.dataset, trail.began);
+    let is_explained = refusal.is_explained(&set_backs, &record.dataset, record.began);
     drop(set_backs);
     if !is_explained {
-        let (dataset, words) = (&trail.dataset, &refusal.words);
+        let (dataset, words) = (&record.dataset, &refusal.words);
         stage.finding(format!("{dataset} is refused without a loss: {words}"));
     }
     refusal
@@ -124,56 +127,56 @@ fn explained(stage: &Stage, trail: &Trail, refusal: Refusal) -> Refusal {
 
 /// Checks that a deleted dataset is gone. It exists again where a service was set back to before its deletion, and can
 /// then be deleted again.
-fn judge_deletion(stage: &Stage, user: &User<'_>, trail: &mut Trail) {
-    let deleted = trail.deleted.unwrap();
+fn judge_deletion(stage: &Stage, user: &User<'_>, record: &mut DatasetRecord) {
+    let deleted = record.deleted.unwrap();
     let is_back = |service| stage.is_set_back_before(service, deleted);
-    let exists = user.insist(&trail.user, &["dataset", "show", &trail.dataset]);
+    let exists = user.insist(&record.user, &["dataset", "show", &record.dataset]);
     if exists.is_ok() {
         if !is_back(GENERATION) {
-            stage.finding(format!("{} exists after its deletion", trail.dataset));
+            stage.finding(format!("{} exists after its deletion", record.dataset));
         }
-        if let Err(refusal) = user.delete(trail) {
+        if let Err(refusal) = user.delete(record) {
             stage.finding(format!(
                 "{} is not deleted again: {refusal:?}",
-                trail.dataset
+                record.dataset
             ));
         }
     }
     let keys = chains::read(&stage.services, CRYPTO);
-    if chains::has_keys(&keys, &trail.dataset) && !is_back(CRYPTO) {
-        stage.finding(format!("{} has keys after its deletion", trail.dataset));
+    if chains::has_keys(&keys, &record.dataset) && !is_back(CRYPTO) {
+        stage.finding(format!("{} has keys after its deletion", record.dataset));
     }
 }
 
 /// Compares all released integers of a dataset with its table and its noise.
-fn judge_integers(stage: &Stage, user: &User<'_>, trail: &Trail) {
-    let data = table(trail.variant);
-    let verify = ["verify", &trail.dataset, "--data", &data, "--json"];
-    let found = user.run(&trail.user, &verify);
+fn judge_integers(stage: &Stage, user: &User<'_>, record: &DatasetRecord) {
+    let data = table(record.variant);
+    let verify = ["verify", &record.dataset, "--data", &data, "--json"];
+    let found = user.run(&record.user, &verify);
     let report: Value = serde_json::from_str(&found.out).unwrap_or_default();
     if !found.success || report["findings"] != Value::Array(Vec::new()) {
         stage.finding(format!(
             "the integers of {} are wrong: {} {}",
-            trail.dataset, found.out, found.err
+            record.dataset, found.out, found.err
         ));
     }
 }
 
 /// Checks that the ledger has every release that a user saw. If the key service forgot one and another party knows of
 /// it, the dataset is frozen.
-fn judge_ledger(stage: &Stage, trail: &Trail, ledger: &Chains) {
-    if trail.deleted.is_some() {
+fn judge_ledger(stage: &Stage, record: &DatasetRecord, ledger: &Chains) {
+    if record.deleted.is_some() {
         return;
     }
     let debited = chains::releases(ledger);
-    for job in &trail.jobs {
+    for job in &record.jobs {
         for (number, (seen, _)) in &job.seen {
-            let name = (trail.dataset.clone(), job.id.clone(), *number);
+            let name = (record.dataset.clone(), job.id.clone(), *number);
             let is_known = [GENERATION, COMPUTATION]
                 .iter()
                 .any(|service| !stage.is_set_back_before(*service, *seen));
-            let is_frozen = chains::is_frozen(ledger, &trail.dataset);
-            if !debited.contains(&name) && is_known && !is_frozen && trail.refused.is_none() {
+            let is_frozen = chains::is_frozen(ledger, &record.dataset);
+            if !debited.contains(&name) && is_known && !is_frozen && record.refused.is_none() {
                 stage.finding(format!(
                     "release {name:?} was seen and is not in the ledger"
                 ));
@@ -183,10 +186,10 @@ fn judge_ledger(stage: &Stage, trail: &Trail, ledger: &Chains) {
 }
 
 /// Checks that no position of a ladder served two releases, unless all services forgot the first one.
-pub fn judge_positions(stage: &Stage, trails: &[Trail]) {
-    let seen = seen(trails);
+pub fn judge_positions(stage: &Stage, records: &[DatasetRecord]) {
+    let seen = seen(records);
     let set_backs = stage.set_backs.lock().unwrap();
-    for service in stage.scene.services() {
+    for service in stage.setup.services() {
         if service != CRYPTO && service < KEYSHARE {
             continue;
         }
@@ -194,8 +197,8 @@ pub fn judge_positions(stage: &Stage, trails: &[Trail]) {
             .iter()
             .filter(|set_back| set_back.service == service);
         let last = chains::read(&stage.services, service);
-        let records = before.map(|set_back| &set_back.before).chain([&last]);
-        for pair in chains::doubled(records) {
+        let histories = before.map(|set_back| &set_back.before).chain([&last]);
+        for pair in chains::doubled(histories) {
             // Nobody knows the integers of a release that no user saw: it did not leave the services.
             let Some(at) = pair.iter().find_map(|name| seen.get(name)) else {
                 continue;
@@ -215,12 +218,12 @@ pub fn judge_positions(stage: &Stage, trails: &[Trail]) {
 }
 
 /// Returns the releases that users saw, with the first time.
-fn seen(trails: &[Trail]) -> BTreeMap<ReleaseName, std::time::Instant> {
+fn seen(records: &[DatasetRecord]) -> BTreeMap<ReleaseName, std::time::Instant> {
     let mut all = BTreeMap::new();
-    for trail in trails {
-        for job in &trail.jobs {
+    for record in records {
+        for job in &record.jobs {
             for (number, (at, _)) in &job.seen {
-                all.insert((trail.dataset.clone(), job.id.clone(), *number), *at);
+                all.insert((record.dataset.clone(), job.id.clone(), *number), *at);
             }
         }
     }
@@ -230,10 +233,10 @@ fn seen(trails: &[Trail]) -> BTreeMap<ReleaseName, std::time::Instant> {
 /// Checks that another account can use the services.
 fn judge_other_account(stage: &Stage) {
     let other = User::new(stage, "other");
-    let mut trail = other.create(0, None, "other-0");
+    let mut record = other.create(0, None, "other-0");
     match other
-        .job(&mut trail)
-        .and_then(|()| other.delete(&mut trail))
+        .job(&mut record)
+        .and_then(|()| other.delete(&mut record))
     {
         Ok(()) => {}
         Err(refusal) => stage.finding(format!("another account cannot work: {refusal:?}")),
@@ -244,7 +247,7 @@ fn judge_other_account(stage: &Stage) {
 pub fn read_logs(stage: &Stage) -> String {
     let mut complaints = BTreeMap::new();
     let mut faults = BTreeSet::new();
-    for service in stage.scene.services() {
+    for service in stage.setup.services() {
         let name = name_of(service);
         for line in stage.services.log(service).lines() {
             if line.contains("kind=Internal") || line.contains("panicked") {
