@@ -9,7 +9,7 @@ use super::{
     COMPUTATION, CRYPTO, GENERATION, Stage,
     chains::{self, Chains, ReleaseName},
     refusals::Refusal,
-    users::{DatasetRecord, User, table},
+    users::{DatasetRecord, JobRecord, User, table},
 };
 
 /// Number of datasets, jobs and losses of a schedule.
@@ -64,26 +64,12 @@ pub fn judge_dataset(stage: &Stage, user: &User<'_>, record: &mut DatasetRecord)
         judge_deletion(stage, user, record);
         return outcome;
     }
-    for mut job in record.jobs.clone() {
-        let Some(results) = job.results.take() else {
-            continue;
-        };
-        let again = user.results(&job.id).or_else(|_| {
-            // The generation service may not know the job any more.
-            user.finish(record, &mut job)?;
-            user.results(&job.id)
-        });
-        match again {
-            Ok(again) if again.equal(&results) => outcome.done += 1,
-            Ok(again) => stage.finding(format!(
-                "job {} of {} has other results: {results:?} and {again:?}",
-                job.id, record.dataset
-            )),
-            Err(refusal) => record.refused = Some(explained(stage, record, refusal)),
-        }
-    }
-    if let Some(refusal) = record.refused.clone() {
+    if let Some(refusal) = record.refused.take() {
+        // The dataset may be usable again: the last job shows it.
         explained(stage, record, refusal);
+    }
+    for job in record.jobs.clone() {
+        outcome.done += usize::from(judge_results(stage, user, record, job));
     }
     match user.job(record) {
         Ok(()) => outcome.done += 1,
@@ -98,6 +84,32 @@ pub fn judge_dataset(stage: &Stage, user: &User<'_>, record: &mut DatasetRecord)
         judge_integers(stage, user, record);
     }
     outcome
+}
+
+/// Checks that the results of a job are the same as before, or are refused for a loss. Returns whether they are there.
+fn judge_results(
+    stage: &Stage,
+    user: &User<'_>,
+    record: &mut DatasetRecord,
+    mut job: JobRecord,
+) -> bool {
+    let Some(results) = job.results.take() else {
+        return false;
+    };
+    let again = user.results(&job.id).or_else(|_| {
+        // The generation service may not know the job any more.
+        user.finish(record, &mut job)?;
+        user.results(&job.id)
+    });
+    match again {
+        Ok(again) if again.equal(&results) => return true,
+        Ok(again) => stage.finding(format!(
+            "job {} of {} has other results: {results:?} and {again:?}",
+            job.id, record.dataset
+        )),
+        Err(refusal) => record.refused = Some(explained(stage, record, refusal)),
+    }
+    false
 }
 
 /// Checks that the releases of a dataset cost no more than its budget.
