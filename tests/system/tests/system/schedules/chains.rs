@@ -45,7 +45,7 @@ fn released<'a>(
     acts: &'a [Act],
 ) -> impl Iterator<Item = (Position, ReleaseName, [u8; 32])> + 'a {
     let mut runs = BTreeMap::new();
-    let released = acts.iter().flat_map(move |act| match act {
+    acts.iter().flat_map(move |act| match act {
         Act::RunBegun { job, run, .. } => {
             runs.insert(*job, *run);
             Vec::new()
@@ -65,8 +65,7 @@ fn released<'a>(
             each.collect()
         }
         _ => Vec::new(),
-    });
-    released
+    })
 }
 
 /// Returns the names of all releases.
