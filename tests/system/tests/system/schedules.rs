@@ -36,7 +36,10 @@ use std::{
     ops::Range,
     panic::{AssertUnwindSafe, catch_unwind},
     str::FromStr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -64,6 +67,9 @@ const SECONDS: usize = 10;
 /// Seeds that the tests run by default: those that found a defect.
 const SEEDS: [u64; 3] = [31, 65, 80];
 
+/// Longest time to wait for the first uploads.
+const UPLOADS: Duration = Duration::from_secs(60);
+
 const USERS: [&str; 3] = ["ana", "bob", "eve"];
 
 /// The event that a service was set back to a copy of its data.
@@ -87,6 +93,8 @@ struct Stage {
     disks: Disks,
     clocks: Clocks,
     started: Instant,
+    /// Number of datasets that users have uploaded.
+    uploads: AtomicUsize,
     /// Time at which all faults were over.
     quiet: Mutex<Option<Instant>>,
     set_backs: Mutex<Vec<SetBack>>,
@@ -125,6 +133,7 @@ impl Stage {
             disks,
             clocks,
             started: Instant::now(),
+            uploads: AtomicUsize::new(0),
             quiet: Mutex::default(),
             set_backs: Mutex::default(),
             counts: Mutex::default(),
@@ -246,13 +255,18 @@ fn disturb(stage: &Stage, users: &[User<'_>]) -> Vec<DatasetRecord> {
     thread::scope(|scope| {
         let _supervised = injector.supervised();
         scope.spawn(|| injector.supervise());
-        let until = Instant::now() + Duration::from_secs(seconds as u64);
+        let loaded = || stage.quiet.lock().unwrap().is_none();
         let working = users.iter().enumerate().map(|(number, user)| {
             let partner = (setup.is_joint && number == 0).then_some(USERS[1]);
             let seed = setup.seed * 8 + number as u64;
-            scope.spawn(move || user.work(seed, partner, || Instant::now() < until))
+            scope.spawn(move || user.work(seed, partner, loaded))
         });
         let working: Vec<_> = working.collect();
+        let start = Instant::now();
+        let number = || stage.uploads.load(Ordering::Relaxed);
+        while setup.begins_with_jobs && number() < users.len() && start.elapsed() < UPLOADS {
+            thread::sleep(Duration::from_millis(20));
+        }
         injector.run(setup.faults().take(seconds));
         stage.log("no more faults");
         *stage.quiet.lock().unwrap() = Some(Instant::now());

@@ -98,6 +98,8 @@ pub struct Setup {
     pub is_joint: bool,
     /// Whether services are set back. Otherwise nothing may be lost.
     pub sets_back: bool,
+    /// Whether the faults begin when each user has uploaded a dataset, so that jobs run from the first fault on.
+    pub begins_with_jobs: bool,
 }
 
 impl Setup {
@@ -112,6 +114,7 @@ impl Setup {
             keys: if (1..3).contains(&more) { 2 } else { 1 },
             is_joint: rng.random_range(0..4) == 0,
             sets_back: rng.random_range(0..4) > 0,
+            begins_with_jobs: rng.random_range(0..3) > 0,
         }
     }
 
@@ -183,6 +186,7 @@ fn equal_seeds_give_equal_schedules() {
         number(|setup| setup.keys > 1),
         number(|setup| setup.is_joint),
         number(|setup| !setup.sets_back),
+        number(|setup| !setup.begins_with_jobs),
     ];
     assert!(numbers.iter().all(|number| *number > 10), "{numbers:?}");
 }

@@ -43,6 +43,7 @@ fn planted_losses_and_repetitions_are_found() {
         keys: 1,
         is_joint: false,
         sets_back: false,
+        begins_with_jobs: false,
     };
     let stage = Stage::new(setup, &Backing::Local);
     let user = User::new(&stage, "ana");

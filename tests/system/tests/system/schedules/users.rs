@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     process::Command,
-    sync::Mutex,
+    sync::{Mutex, atomic::Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -193,6 +193,7 @@ impl<'a> User<'a> {
         after: bool,
     ) -> Result<(), Refusal> {
         self.upload(record)?;
+        self.stage.uploads.fetch_add(1, Ordering::Relaxed);
         if during {
             self.start(record, &Uuid::now_v7().to_string())?;
             return self.delete(record);
