@@ -25,6 +25,8 @@ echo "ok: the manifests are valid for Kubernetes"
 cat >"$folder/check.py" <<'PYTHON'
 import pathlib
 import sys
+import tomllib
+from urllib.parse import urlsplit
 
 import compose_spec
 import yaml
@@ -82,6 +84,36 @@ for manifest in deployed:
     secrets = [source["secretRef"]["name"] for source in container.get("envFrom", [])]
     assert secrets == ([] if name in ("proxy", "scheduler") else [name]), (name, secrets)
 print("ok: each party has its own secrets, store and namespace")
+
+# Each service has the addresses of all peers of its sample configuration, and the policies allow the calls.
+def allowed(namespace, direction, party, port):
+    """Whether a policy of a namespace allows calls from or to the namespace of a party."""
+    for policy in deployed:
+        if policy["kind"] != "NetworkPolicy" or policy["metadata"]["namespace"] != f"fhaim-{namespace}":
+            continue
+        for rule in policy["spec"].get(direction, []):
+            sides = rule.get("from" if direction == "ingress" else "to", [])
+            names = [s["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"] for s in sides if "namespaceSelector" in s]
+            if f"fhaim-{party}" in names and port in [p["port"] for p in rule["ports"]]:
+                return True
+    return False
+
+
+for manifest in deployed:
+    if manifest["kind"] != "Deployment" or manifest["metadata"]["name"] not in names:
+        continue
+    name = manifest["metadata"]["name"]
+    (container,) = manifest["spec"]["template"]["spec"]["containers"]
+    prefix = f"FHAIM_{name.upper()}__COMMON__PEERS__"
+    peers = {v["name"].removeprefix(prefix).lower(): v["value"] for v in container["env"] if v["name"].startswith(prefix)}
+    config = tomllib.loads((here / "config" / f"{name}.toml").read_text())
+    missing = config["common"]["peers"].keys() - peers.keys()
+    assert not missing, (name, missing)
+    for peer, address in peers.items():
+        party, port = urlsplit(address).hostname.split(".fhaim-")[-1], urlsplit(address).port
+        assert allowed(name, "egress", party, port), f"{name} may not call {address}"
+        assert allowed(party, "ingress", name, port), f"{party} does not let {name} call it"
+print("ok: each service has the addresses of its peers and may call them")
 
 # In the engine, each program has only its own certificate, and each executor has its own name.
 if "compose.engine.yaml" in files:

@@ -43,6 +43,7 @@ start() {
     started="$started $!"
 }
 start generation "$generation" FHAIM_GENERATION__COMMON__PEERS__COMPUTATION="http://$computation" \
+    FHAIM_GENERATION__COMMON__PEERS__CRYPTO="http://$crypto" \
     FHAIM_GENERATION__COMMON__PEERS__WITNESS="http://$witness" FHAIM_GENERATION__LIMITS__SIGN_INS_PER_ADDRESS=12
 start computation "$computation" FHAIM_COMPUTATION__COMMON__PEERS__GENERATION="http://$generation" \
     FHAIM_COMPUTATION__COMMON__PEERS__CRYPTO="http://$crypto" \

@@ -3,7 +3,6 @@
 
 use bytes::Bytes;
 use fhaim_api::Digest;
-use fhaim_api::problem::ProblemKind;
 use fhaim_he::{
     BlobPlace, Chunks, Columns, EncryptedTable, EvaluationKeys, Layout, Parameters, ProductKey,
     PublicKey, Section, UploadKeyId,
@@ -11,14 +10,17 @@ use fhaim_he::{
 use fhaim_platform::Failure;
 use fhaim_platform::blobs::{BlobError, Blobs};
 use fhaim_platform::threads::blocking;
-use fhaim_protocol::computation::Computation;
+use fhaim_protocol::computation::{Computation, SealedBatch};
 use fhaim_protocol::counts::upload::CountsUpload;
 use fhaim_protocol::encryption::Payload;
 use fhaim_protocol::joint::{SwitchKeys, UploadedPart, join};
 use fhaim_protocol::noise::NoiseObjects;
 use fhaim_protocol::part::PartPlan;
 use fhaim_protocol::request::DatasetId;
+use fhaim_protocol::sealing::SealingKey;
 use fhaim_protocol::upload::{Object, UploadPlan, record_chunks, table};
+use fhaim_protocol::window::Window;
+use fhaim_release::ReleaseRequest;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -32,7 +34,60 @@ use crate::store::uploads as store;
 use crate::uploads::{self, Kept, StoredUpload};
 
 /// A loaded dataset. Any number of batches can use it at the same time.
-pub type Loaded = Arc<Computation>;
+#[derive(Debug)]
+pub struct Loaded {
+    computation: Computation,
+    reads: Arc<Reads>,
+}
+
+impl Loaded {
+    /// Computes and seals a batch. Takes long, and reads objects on the calling thread.
+    ///
+    /// # Errors
+    /// The failure of the blob store; [`Refusal::Damaged`] for an object that is missing or damaged;
+    /// [`Refusal::Batch`] for a batch that cannot be computed.
+    pub fn answer(
+        &self,
+        window: &Window,
+        requests: &[ReleaseRequest],
+        key: &SealingKey,
+    ) -> Result<SealedBatch, Failure> {
+        let answer = self.computation.answer(window, requests, key);
+        answer.map_err(|error| match is_read(&error) {
+            true => self.reads.failure(error),
+            false => Refusal::Batch(error.to_string()).into(),
+        })
+    }
+}
+
+/// Returns whether an object could not be read.
+fn is_read(error: &fhaim_protocol::Error) -> bool {
+    use fhaim_protocol::Error::{Away, Encryption};
+    matches!(error, Encryption(fhaim_he::Error::Unavailable(_)) | Away(_))
+}
+
+/// The last failure to read an object of a dataset. The protocol's errors have only its text, and the kind decides
+/// whether a batch is tried again.
+#[derive(Debug, Default)]
+struct Reads(Mutex<Option<Failure>>);
+
+impl Reads {
+    /// Stores a failure, and converts it for the protocol.
+    fn keep(&self, failure: Failure) -> fhaim_he::Error {
+        let text = failure.to_string();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+        fhaim_he::Error::Unavailable(text)
+    }
+
+    /// Converts an error back. An error that was not stored needs an operator.
+    fn failure(&self, error: fhaim_protocol::Error) -> Failure {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match kept {
+            Some(failure) if is_read(&error) => failure,
+            _ => Failure::internal(error),
+        }
+    }
+}
 
 /// Number of objects read at the same time.
 const READS: usize = 16;
@@ -41,7 +96,7 @@ const READS: usize = 16;
 #[derive(Debug)]
 pub struct Cache {
     /// Most recently used last.
-    loaded: Mutex<Vec<(Uuid, Loaded)>>,
+    loaded: Mutex<Vec<(Uuid, Arc<Loaded>)>>,
     most: usize,
     /// Loads one dataset at a time, so that two batches do not load the same one.
     loading: tokio::sync::Mutex<()>,
@@ -61,7 +116,7 @@ impl Cache {
     ///
     /// # Errors
     /// Objects or keys that cannot be read.
-    pub async fn get(&self, state: &State, stored: &StoredUpload) -> Result<Loaded, Failure> {
+    pub async fn get(&self, state: &State, stored: &StoredUpload) -> Result<Arc<Loaded>, Failure> {
         if let Some(loaded) = self.touch(stored.dataset) {
             return Ok(loaded);
         }
@@ -78,7 +133,7 @@ impl Cache {
         Ok(loaded)
     }
 
-    fn touch(&self, dataset: Uuid) -> Option<Loaded> {
+    fn touch(&self, dataset: Uuid) -> Option<Arc<Loaded>> {
         let mut list = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         let index = list.iter().position(|(id, _)| *id == dataset)?;
         let entry = list.remove(index);
@@ -94,10 +149,14 @@ impl Cache {
     }
 }
 
-async fn load(state: &State, stored: &StoredUpload) -> Result<Computation, Failure> {
+async fn load(state: &State, stored: &StoredUpload) -> Result<Loaded, Failure> {
     let plan_core = uploads::plan_core(&stored.terms)?;
     let params = plan_core.parameters().map_err(Failure::internal)?;
     let parts = PartReader::open_all(state, stored, &params).await?;
+    let reads = parts
+        .first()
+        .map(|part| part.reads.clone())
+        .unwrap_or_default();
     let bytes = parts
         .iter()
         .map(PartReader::column_bytes)
@@ -138,18 +197,9 @@ async fn load(state: &State, stored: &StoredUpload) -> Result<Computation, Failu
         };
         Ok(computation.with_backend(backend))
     };
-    let built = blocking(build).await?;
-    built.map_err(not_built)
-}
-
-/// Converts an error of computing on a dataset or reading its objects.
-pub(crate) fn not_built(error: fhaim_protocol::Error) -> Failure {
-    match error {
-        fhaim_protocol::Error::Away(_) => {
-            Failure::unavailable("the service's blob store does not work at the moment")
-                .because(error)
-        }
-        _ => Failure::internal(error),
+    match blocking(build).await? {
+        Ok(computation) => Ok(Loaded { computation, reads }),
+        Err(error) => Err(reads.failure(error)),
     }
 }
 
@@ -202,6 +252,8 @@ pub struct PartReader {
     objects: Arc<HashMap<Object, Kept>>,
     params: Parameters,
     plan: PartPlan,
+    /// The last failure to read an object of any contribution of the upload.
+    reads: Arc<Reads>,
     /// Runtime of the reads; a batch waits for them on its own thread.
     runtime: Handle,
 }
@@ -217,6 +269,7 @@ impl PartReader {
         params: &Parameters,
     ) -> Result<Vec<Self>, Failure> {
         let mut parts = Vec::new();
+        let reads = Arc::<Reads>::default();
         for part in store::parts(&state.base.store, stored.dataset).await? {
             parts.push(Self {
                 blobs: state.base.blobs.clone(),
@@ -225,6 +278,7 @@ impl PartReader {
                 objects: Arc::new(uploads::objects(state, stored, part.number).await?),
                 params: params.clone(),
                 plan: uploads::part_plan(&stored.terms, part.number, part.layout)?,
+                reads: reads.clone(),
                 runtime: Handle::current(),
             });
         }
@@ -357,7 +411,7 @@ impl<'a> ReadAhead<'a> {
         let absent = || fhaim_protocol::Error::Object("an object is missing");
         if !self.read.contains_key(&(holder, object)) {
             let next: Vec<_> = self.waiting.by_ref().take(READS).collect();
-            let runtime = self.parts.first().map(|part| part.runtime.clone());
+            let first = self.parts.first().ok_or_else(absent)?;
             let reads = next.into_iter().filter_map(|(holder, object)| {
                 let part = self.parts.get(holder)?;
                 Some(async move {
@@ -366,21 +420,11 @@ impl<'a> ReadAhead<'a> {
                 })
             });
             let read = futures_util::future::try_join_all(reads);
-            let read = runtime.ok_or_else(absent)?.block_on(read);
+            let read = first.runtime.block_on(read);
             self.read
-                .extend(read.map_err(|failure| unavailable(&failure))?);
+                .extend(read.map_err(|failure| first.reads.keep(failure))?);
         }
         self.read.remove(&(holder, object)).ok_or_else(absent)
-    }
-}
-
-/// Converts a failure for the backend: a store that cannot be reached is temporary, damaged data needs an operator.
-fn unavailable(failure: &Failure) -> fhaim_protocol::Error {
-    match failure.kind() {
-        ProblemKind::Internal | ProblemKind::Conflict => {
-            fhaim_he::Error::Unavailable(failure.to_string()).into()
-        }
-        _ => fhaim_protocol::Error::Away(failure.to_string()),
     }
 }
 
@@ -397,7 +441,7 @@ impl NoiseObjects for StoredNoise {
         let absent = || fhaim_protocol::Error::Object("an object is missing");
         let part = self.0.get(holder).ok_or_else(absent)?;
         let read = part.runtime.block_on(part.read(objects.to_vec()));
-        let mut read = read.map_err(|failure| unavailable(&failure))?;
+        let mut read = read.map_err(|failure| part.reads.keep(failure))?;
         let one = |object| read.remove(object).ok_or_else(absent);
         objects.iter().map(one).collect()
     }
@@ -452,7 +496,7 @@ impl Columns for StoredColumns {
             .part
             .runtime
             .block_on(self.part.read(objects.collect()))
-            .map_err(|failure| unavailable(failure.to_string()))?;
+            .map_err(|failure| self.part.reads.keep(failure))?;
         let mut take = |object: Object| {
             let absent = || unavailable(format!("{object} is missing"));
             read.remove(&object).ok_or_else(absent)

@@ -161,6 +161,14 @@ pub enum Refusal {
         /// The object or key.
         what: String,
     },
+    /// A key service does not know the dataset, whose upload is complete.
+    #[error(
+        "the key service does not have the keys of this dataset: it was set back to a copy from before their \
+         creation, or they were destroyed. Nothing more is released. Finished tables stay available. To continue, \
+         create a new dataset (`fhaim dataset create`). Over the same records, its cost adds to the cost of this \
+         dataset"
+    )]
+    KeysLost,
     /// The crypto service has another record of the run.
     #[error(
         "the crypto service and this service disagree about the job's run: one of them was set back \
@@ -194,7 +202,7 @@ impl Refusal {
             | Self::Damaged { .. }
             | Self::OtherRun => ProblemKind::Conflict,
             Self::ObjectDigest | Self::Manifest => ProblemKind::DigestMismatch,
-            Self::NoKeys => ProblemKind::NotFound,
+            Self::NoKeys | Self::KeysLost => ProblemKind::NotFound,
             Self::Unconfirmed(_) => ProblemKind::Unavailable,
             Self::Stored { .. } => ProblemKind::Quota,
         }

@@ -6,6 +6,7 @@
 
 use fhaim_api::Digest;
 use fhaim_api::keys::{NewRun, RECEIPT_HEADER, Receipt, RunStanding};
+use fhaim_api::problem::ProblemKind;
 use fhaim_dp::generator;
 use fhaim_platform::Failure;
 use fhaim_platform::peer::{Body, PeerClient, PeerError};
@@ -171,10 +172,13 @@ pub async fn crypto(state: &State, task: &Task) -> Result<(PeerClient, Vec<Recei
     Ok((client, shown))
 }
 
-/// Converts an error of the crypto service. A problem in its response keeps its kind, which tells
-/// final refusals from temporary errors.
+/// Converts an error of a key service about a dataset whose upload is complete. A problem in its response keeps its
+/// kind, which tells final refusals from temporary errors.
 pub fn failure(error: PeerError) -> Failure {
     match error {
+        PeerError::Problem { problem, .. } if problem.kind == ProblemKind::NotFound => {
+            Failure::from(Refusal::KeysLost).because("the key service does not know the dataset")
+        }
         PeerError::Problem { problem, .. } => {
             Failure::passed_on(problem).because("the crypto service's answer")
         }

@@ -21,8 +21,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::datasets::not_built;
-use crate::problem::Refusal;
 use crate::store::batches::{self as store, Task};
 use crate::{Role, State, runs, uploads};
 
@@ -169,16 +167,9 @@ async fn compute(
     let started = Instant::now();
     let sealing = move || {
         let answer = loaded.answer(&window, &requests, &key)?;
-        Ok((Bytes::from(answer.request.to_bytes(&params)), answer.window))
+        Ok::<_, Failure>((Bytes::from(answer.request.to_bytes(&params)), answer.window))
     };
-    let sealed = blocking(sealing).await?;
-    let (bytes, after) = sealed.map_err(|error: fhaim_protocol::Error| {
-        use fhaim_protocol::Error::{Away, Encryption};
-        match error {
-            Encryption(fhaim_he::Error::Unavailable(_)) | Away(_) => not_built(error),
-            _ => Refusal::Batch(error.to_string()).into(),
-        }
-    })?;
+    let (bytes, after) = blocking(sealing).await??;
     let seconds = started.elapsed().as_secs_f64();
     metrics::histogram!("batch_compute_seconds").record(seconds);
     // A new name each time, so that a worker that has lost its lease overwrites nothing.

@@ -8,7 +8,8 @@ use std::num::NonZeroU32;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Settings common to all services. `peers` must name the computation service.
+    /// Settings common to all services. `peers` must name the computation service and the crypto
+    /// service.
     pub common: Common,
     /// Whether anyone may sign up. If not, only [`crate::State::create_account`] creates accounts.
     #[serde(default = "open")]

@@ -325,24 +325,18 @@ pub async fn finish_deletions(state: &State) -> Result<(), Failure> {
     }
     for (id, owner) in store::deleting(&state.base.store).await? {
         match delete_elsewhere(state, owner, id).await {
-            Ok(true) => each.add(id, delete(state, owner, id).await),
-            Ok(false) => {}
+            Ok(()) => each.add(id, delete(state, owner, id).await),
             Err(error) => tracing::warn!(dataset = %id, %error, "a deletion is not finished yet"),
         }
     }
     each.end()
 }
 
-/// Deletes a dataset at the other services for its owner, in the order of the owner's program: the keys first. Returns
-/// `false` if the configuration does not have the address of the crypto service. Then only the owner's program can
-/// finish the deletion.
-async fn delete_elsewhere(state: &State, owner: Uuid, id: Uuid) -> Result<bool, PeerError> {
-    let Some(crypto) = &state.crypto else {
-        return Ok(false);
-    };
+/// Deletes a dataset at the other services for its owner, in the order of the owner's program: the keys first.
+async fn delete_elsewhere(state: &State, owner: Uuid, id: Uuid) -> Result<(), PeerError> {
     let path = format!("/v1/datasets/{id}");
     let peers = [
-        Some(crypto),
+        Some(&state.crypto),
         Some(&state.computation),
         state.witness.as_ref(),
     ];
@@ -355,7 +349,7 @@ async fn delete_elsewhere(state: &State, owner: Uuid, id: Uuid) -> Result<bool, 
             Err(error) => return Err(error),
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 /// Folder of all datasets' blobs.

@@ -40,8 +40,8 @@ pub struct Inner {
     pub(crate) config: Config,
     pub(crate) base: Base,
     pub(crate) computation: PeerClient,
-    /// The crypto service, if it is configured. Only deletions that an owner began are continued there.
-    pub(crate) crypto: Option<PeerClient>,
+    /// The crypto service. Deletions that an owner began are continued there.
+    pub(crate) crypto: PeerClient,
     /// The second computation service, if one is configured.
     pub(crate) witness: Option<PeerClient>,
     pub(crate) tasks: Tasks,
@@ -98,10 +98,7 @@ impl Program for State {
                 true => Some(base.peer(Service::Witness)?),
                 false => None,
             },
-            crypto: match common.peers.contains_key(&Service::Crypto) {
-                true => Some(base.peer(Service::Crypto)?),
-                false => None,
-            },
+            crypto: base.peer(Service::Crypto)?,
             tasks: Tasks::new(base.store.clone(), jobs::TABLE, common.lease_seconds),
             passwords: Passwords::new().await?,
             sign_ins: SignInLimits::new(&config.limits),

@@ -23,11 +23,15 @@ pub mod hospital;
 pub mod pieces;
 mod port;
 mod services;
+mod storage;
 pub mod tables;
 mod wait;
 
 pub use backing::{Backing, postgres_server};
 pub use capture::{Capture, Message};
 pub use port::Port;
-pub use services::{Between, HOLDER, KEYSHARE, NAMES, PASSWORD, ServiceOptions, Services, WITNESS};
+pub use services::{
+    Between, HOLDER, KEYSHARE, NAMES, PASSWORD, ServiceOptions, Services, WITNESS, name_of,
+};
+pub use storage::DataCopy;
 pub use wait::until;

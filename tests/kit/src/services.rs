@@ -14,9 +14,9 @@ use tempfile::TempDir;
 
 use crate::{
     Backing,
-    backing::fresh_database,
     capture::{Capture, Message},
     port::Port,
+    storage::{DataCopy, Storage},
     tables, until,
 };
 
@@ -40,7 +40,7 @@ const ALL: [&str; 6] = [
 ];
 
 /// Returns the name of a service.
-fn name_of(service: usize) -> &'static str {
+pub fn name_of(service: usize) -> &'static str {
     ALL[service]
 }
 
@@ -92,6 +92,7 @@ pub struct Services {
     pub folder: TempDir,
     ports: [Port; ALL.len()],
     children: [Mutex<Option<Child>>; ALL.len()],
+    storage: [Option<Storage>; ALL.len()],
     setting: ServiceOptions,
     capture: Option<Arc<Capture>>,
 }
@@ -122,15 +123,17 @@ impl Services {
 
     /// Like [`Services::start`], with options.
     pub fn start_in(backing: &Backing, setting: ServiceOptions) -> Self {
-        let services = Self {
+        let mut services = Self {
             folder: TempDir::new().unwrap(),
             ports: std::array::from_fn(|_| Port::take()),
             children: Default::default(),
+            storage: Default::default(),
             setting,
             capture: None,
         };
         tables::write_small(services.folder.path(), 300);
-        for service in services.numbers() {
+        let numbers: Vec<usize> = services.numbers().collect();
+        for service in numbers {
             services.configure(service, backing);
         }
         for service in services.numbers() {
@@ -141,7 +144,7 @@ impl Services {
     }
 
     /// Returns the numbers of the services.
-    fn numbers(&self) -> impl Iterator<Item = usize> {
+    pub fn numbers(&self) -> impl Iterator<Item = usize> {
         let witness = Some(WITNESS).filter(|_| self.setting.witness);
         let keyshares = KEYSHARE..KEYSHARE + self.setting.keys - 1;
         (0..NAMES.len()).chain(witness).chain(keyshares)
@@ -163,34 +166,24 @@ impl Services {
         self.folder.path().join(format!("{}.log", name_of(service)))
     }
 
-    fn configure(&self, service: usize, backing: &Backing) {
+    fn configure(&mut self, service: usize, backing: &Backing) {
         let home = self.home(service);
-        match &self.setting.homes {
-            Some(homes) if service < homes.len() => {
-                std::os::unix::fs::symlink(&homes[service], &home).unwrap();
-            }
-            _ => fs::create_dir(&home).unwrap(),
+        let disk = self
+            .setting
+            .homes
+            .as_ref()
+            .and_then(|homes| homes.get(service));
+        match disk {
+            Some(disk) => std::os::unix::fs::symlink(disk, &home).unwrap(),
+            None => fs::create_dir(&home).unwrap(),
         }
         let key: String = (0..64)
             .map(|i| char::from(b'a' + (i + service as u8) % 6))
             .collect();
         fs::write(home.join("sealing.key"), key).unwrap();
-        let (database, blobs) = match backing {
-            Backing::Local => (
-                format!("sqlite://{}/store.db", home.display()),
-                format!("url = \"file://{}/blobs\"", home.display()),
-            ),
-            Backing::Remote {
-                postgres,
-                s3_endpoint,
-            } => (
-                made_now(postgres),
-                format!(
-                    "url = \"s3://fhaim/{}\"\nendpoint = \"{s3_endpoint}\"\nregion = \"eu\"",
-                    uuid::Uuid::new_v4()
-                ),
-            ),
-        };
+        let storage = Storage::new(backing, &home, disk.map(PathBuf::as_path));
+        let (database, blobs) = (storage.database(), storage.blobs());
+        self.storage[service] = Some(storage);
         let peers: String = self
             .numbers()
             .filter(|&peer| peer != service)
@@ -209,6 +202,25 @@ impl Services {
             limits(service),
         );
         fs::write(home.join("config.toml"), config).unwrap();
+    }
+
+    fn storage(&self, service: usize) -> &Storage {
+        self.storage[service].as_ref().unwrap()
+    }
+
+    /// Returns the address of a service's database.
+    pub fn database(&self, service: usize) -> String {
+        self.storage(service).database()
+    }
+
+    /// Copies the data of a service that is not running.
+    pub fn copy(&self, service: usize) -> DataCopy {
+        self.storage(service).copy()
+    }
+
+    /// Replaces the data of a service that is not running with a copy.
+    pub fn set_back(&self, service: usize, copy: &DataCopy) {
+        self.storage(service).set_back(copy);
     }
 
     fn base(&self, service: usize) -> String {
@@ -471,10 +483,4 @@ fn readiness(address: &str) -> String {
     let _ = stream.write_all(request.as_bytes());
     let _ = stream.read_to_string(&mut answer);
     answer
-}
-
-/// Calls [`fresh_database`] from synchronous code.
-fn made_now(server: &str) -> String {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(fresh_database(server))
 }

@@ -62,7 +62,8 @@ fn sample_configurations_are_valid() {
     ];
     let [g_url, c_url, k_url] =
         [(g, g_port), (c, c_port), (k, k_port)].map(|(s, port)| format!("http://{s}:{port}"));
-    check(g, &generation.common, &[(c, &c_url)]);
+    // A deletion that the owner's program left is continued at both.
+    check(g, &generation.common, &[(c, &c_url), (k, &k_url)]);
     check(c, &computation.common, &[(g, &g_url), (k, &k_url)]);
     check(k, &crypto.common, &[(g, &g_url), (c, &c_url)]);
     let (w, common) = (Service::Witness, &witness.common);

@@ -7,7 +7,6 @@ use fhaim_api::account::{Secret, Session};
 use fhaim_api::dataset::{Dataset, DatasetState};
 use fhaim_api::job::{Happening, Job, JobState, ModelView, ReleasedStatistic};
 use fhaim_api::problem::ProblemKind;
-use fhaim_api::token::Service as Name;
 use fhaim_generation::Change;
 use fhaim_platform::program::Program;
 use reqwest::{Method, StatusCode};
@@ -780,12 +779,7 @@ async fn stopping_ends_streams_and_returns_the_job(kind: Kind) {
 
 /// The owner's program was killed after it had marked the dataset, between the deletions at two services.
 async fn deletion_that_its_program_left_is_continued(kind: Kind) {
-    let mut service = Service::start_with(kind, |config| {
-        let peers = &mut config.common.peers;
-        let computation = peers[&Name::Computation].clone();
-        peers.insert(Name::Crypto, computation);
-    })
-    .await;
+    let mut service = Service::start(kind).await;
     let (id, kept, token);
     {
         let ana = service.user("ana@x.example").await;

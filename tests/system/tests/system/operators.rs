@@ -210,14 +210,15 @@ fn edit(services: &Services, statement: &str) {
     assert!(changed.0 > 0, "no row was changed: {statement}");
 }
 
-/// Runs a statement on the SQLite database of a service. Returns the number of changed rows and the first column of
+/// Runs a statement on the database of a service. Returns the number of changed rows and the first column of
 /// the selected rows.
 pub fn on_database(services: &Services, service: usize, statement: &str) -> (u64, Vec<String>) {
     use sqlx::{Connection, Row};
-    let url = format!("sqlite://{}/store.db", services.home(service).display());
+    sqlx::any::install_default_drivers();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+        let url = services.database(service);
+        let mut connection = sqlx::AnyConnection::connect(&url).await.unwrap();
         let text = || sqlx::AssertSqlSafe(statement.to_owned());
         let done = match statement.starts_with("SELECT") {
             true => {

@@ -98,11 +98,11 @@ fn run_survives_an_outage_of_the_key_service() {
     done(&services, job, &dataset);
 }
 
-/// Stored bytes of noise objects change. Nothing is released with them. When they are repaired, the job continues, with
-/// one run and one debit for each release.
+/// Stored bytes of noise objects change. The job fails at once with the name of the object, and nothing is debited. When
+/// the objects are repaired, the job is resumed, with one run and one debit for each release.
 #[test]
 #[ignore = "slow"]
-fn run_survives_damaged_noise_that_is_repaired() {
+fn run_with_damaged_noise_fails_at_once_and_is_resumed_after_a_repair() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = begin(&services);
@@ -112,17 +112,31 @@ fn run_survives_damaged_noise_that_is_repaired() {
     flip(&noise);
     let job = services.json("ana", &["job", "run", &dataset, "--yes"]);
     let job = job["id"].as_str().unwrap();
-    logged(&services, COMPUTATION, "bytes do not match their digest");
-    counted(
-        &services,
-        COMPUTATION,
-        "task_attempts_total{task=\"batch\",end=\"fault\"}",
-    );
+    let watched = services.command("ana", &["job", "watch", job]);
+    assert!(!watched.status.success());
+    let error = services.json("ana", &["job", "show", job])["error"].to_string();
+    for words in [
+        "object noise/",
+        dataset.as_str(),
+        "do not match their digest",
+    ] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    // A fault would be tried again with pauses.
+    let no_fault = "task_attempts_total{task=\"batch\",end=\"fault\"} 0";
+    let metrics = ask(
+        &format!("{}/metrics", services.address(COMPUTATION)),
+        None,
+        None,
+    )
+    .1;
+    assert!(metrics.contains(no_fault), "{metrics}");
     let ledger = services.json("ana", &["ledger", &dataset]);
     let debited = ledger["runs"].as_array().unwrap().iter();
     let debited = debited.flat_map(|run| run["releases"].as_array().unwrap());
     assert_eq!(debited.count(), 0);
     flip(&noise);
+    services.run("ana", &["job", "retry", job]);
     done(&services, job, &dataset);
 }
 

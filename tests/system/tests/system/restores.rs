@@ -364,3 +364,26 @@ fn upload_that_the_computation_service_lost_is_repeated() {
         "{told}"
     );
 }
+
+/// The key service is set back to before the dataset's keys were made. No run has begun, so no receipt shows it; the job
+/// fails with the reason.
+#[test]
+fn job_without_the_keys_that_the_key_service_lost_says_so() {
+    let mut services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let before = tempfile::tempdir().unwrap();
+    back_up(&mut services, before.path());
+    let id = services.create("ana", &[]);
+    let upload = ["dataset", "upload", &id, "--data", "t.csv", "--yes"];
+    services.run("ana", &upload);
+    restore(&mut services, &[CRYPTO], before.path());
+    let job = begin(&services, &id).unwrap();
+    assert!(!watch(&services, &job));
+    let error = job_error(&services, &job);
+    for words in [
+        "does not have the keys of this dataset",
+        "fhaim dataset create",
+    ] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+}

@@ -268,8 +268,8 @@ impl Fixture {
         &self,
         stored: &StoredUpload,
         variance_units: u64,
-    ) -> Result<Vec<u8>, fhaim_protocol::Error> {
-        let loaded = Cache::new(1).get(&self.state, stored).await.unwrap();
+    ) -> Result<Vec<u8>, Failure> {
+        let loaded = Cache::new(1).get(&self.state, stored).await?;
         let dataset = DatasetId(stored.dataset.into_bytes());
         let window = Window::new(dataset, JobId([0; 16]), 0, self.plan.ladder);
         let total = ReleaseRequest {
@@ -277,7 +277,8 @@ impl Fixture {
             statistic: Statistic::Total,
             variance_units,
         };
-        let params = uploads::plan_core(&stored.terms).unwrap().parameters()?;
+        let params = uploads::plan_core(&stored.terms).unwrap().parameters();
+        let params = params.unwrap();
         let sealing = move || {
             let key = SealingKey::random(&mut StdRng::seed_from_u64(7));
             let answer = loaded.answer(&window, &[total], &key)?;

@@ -72,9 +72,10 @@ impl Service {
         let folder = tempfile::tempdir().unwrap();
         let computation = Computation::start(table()).await;
         let mut common = config::in_folder(folder.path());
-        common
-            .peers
-            .insert(Name::Computation, computation.base.clone());
+        // The stand-in also receives the calls to the crypto service.
+        for peer in [Name::Computation, Name::Crypto] {
+            common.peers.insert(peer, computation.base.clone());
+        }
         if matches!(kind, Kind::Postgres) {
             common.database = config::postgres().await;
         }

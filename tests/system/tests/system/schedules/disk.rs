@@ -1,6 +1,8 @@
 //! A separate disk for the data of each service, which the test can fill.
 
 use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -29,8 +31,11 @@ impl Disks {
         let disks = Self {
             folder: TempDir::new().map_err(|error| error.to_string())?,
         };
+        // A Postgres server, which runs as another user, can have its data there.
+        fs::set_permissions(disks.folder.path(), Permissions::from_mode(0o755))
+            .map_err(|error| error.to_string())?;
         for path in disks.homes() {
-            std::fs::create_dir(&path).map_err(|error| error.to_string())?;
+            fs::create_dir(&path).map_err(|error| error.to_string())?;
             let size = format!("size={SIZE}");
             output_of(
                 Command::new("mount")

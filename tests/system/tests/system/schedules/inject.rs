@@ -1,31 +1,28 @@
 //! Injects faults, and restarts services that have ended.
 
 use std::{
-    fs,
     net::TcpStream,
-    path::Path,
     sync::{
-        Mutex,
+        Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
     thread,
     time::{Duration, Instant},
 };
 
-use fhaim_kit::{NAMES, files};
-use tempfile::TempDir;
+use fhaim_kit::{DataCopy, KEYSHARE, NAMES, name_of};
 
 use super::{
-    Stage,
+    CRYPTO, SetBack, Stage, chains,
     plan::{Fault, Kind},
     proxy::Trouble,
 };
 
+/// Number of services that a schedule can have.
+const MOST: usize = KEYSHARE + 2;
+
 /// Time within which a started service must accept connections.
 const START: Duration = Duration::from_secs(60);
-
-/// Longest time to wait for users that are making new data, before a rollback is skipped.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Pause before a service that has ended is started again.
 const RESTART: Duration = Duration::from_millis(300);
@@ -34,7 +31,7 @@ const RESTART: Duration = Duration::from_millis(300);
 pub struct Injector<'a> {
     stage: &'a Stage,
     /// Locks for killing, stopping and starting a service.
-    hands: [Mutex<()>; 3],
+    hands: [Mutex<()>; MOST],
     /// Locks for filling a service's disk, or using its space.
     disks: [Mutex<()>; 3],
     full: [AtomicBool; 3],
@@ -73,8 +70,10 @@ impl<'a> Injector<'a> {
                 let at = Duration::from_secs(second as u64);
                 thread::sleep(at.saturating_sub(started.elapsed()));
                 scope.spawn(move || {
-                    let met = self.meet(fault);
-                    self.stage.count(fault.kind, met);
+                    if self.meet(fault) {
+                        let mut counts = self.stage.counts.lock().unwrap();
+                        *counts.entry(fault.kind).or_default() += 1;
+                    }
                 });
             }
         });
@@ -83,13 +82,13 @@ impl<'a> Injector<'a> {
     /// Restarts services that have ended by themselves, until the guard of [`Injector::supervised`] is dropped.
     pub fn supervise(&self) {
         while !self.over.load(Ordering::Relaxed) {
-            for (service, hand) in self.hands.iter().enumerate() {
-                let Ok(_hand) = hand.try_lock() else {
+            for service in self.stage.setup.services() {
+                let Ok(_hand) = self.hands[service].try_lock() else {
                     continue;
                 };
                 if self.stage.services.ended(service).is_some() {
                     self.ended(service, "while it ran");
-                    self.stage.proxies.away(NAMES[service]);
+                    self.stage.proxies.away(name_of(service));
                     self.bring_up(service);
                 }
             }
@@ -102,42 +101,53 @@ impl<'a> Injector<'a> {
         Supervised(&self.over)
     }
 
-    /// Injects a fault. Returns `None` if it cannot happen now, otherwise the number of affected calls (for faults on
-    /// links) or 1.
-    fn meet(&self, fault: Fault) -> Option<usize> {
-        let met = match fault.kind {
-            Kind::Killed => with(&self.hands, fault.place, |service| {
-                self.kill(service, fault);
-            }),
-            Kind::Stopped => with(&self.hands, fault.place, |service| {
+    /// Injects a fault. Returns whether it was possible.
+    fn meet(&self, fault: Fault) -> bool {
+        match fault.kind {
+            Kind::Killed => self.kill(fault),
+            Kind::Stopped => with(&self.hands[..NAMES.len()], fault.place, |service| {
                 self.hold(service, fault);
             }),
             Kind::PeerAway => self.peer_away(fault),
-            Kind::LostAnswers => return self.trouble(fault, Trouble::LostAnswers),
-            Kind::LostRequests => return self.trouble(fault, Trouble::LostRequests),
-            Kind::Delays => return self.trouble(fault, Trouble::Delays(fault.delay)),
+            Kind::LostAnswers => self.trouble(fault, Trouble::LostAnswers),
+            Kind::LostRequests => self.trouble(fault, Trouble::LostRequests),
+            Kind::Delays => self.trouble(fault, Trouble::Delays(fault.delay)),
             Kind::FullDisk => with(&self.disks, fault.place, |service| {
                 self.fill(service, fault);
             }),
             Kind::ClockJump => with(&self.clocks, fault.place, |service| {
                 self.set_clock(service, fault);
             }),
-            Kind::Restored => self.restore(fault.place % 2, fault.length),
-        };
-        met.then_some(1)
+            Kind::Restored => self.set_back(fault),
+        }
     }
 
-    fn kill(&self, service: usize, Fault { length, .. }: Fault) {
-        let name = NAMES[service];
-        self.stage
-            .log(&format!("{name} is killed for {length:.1?}"));
-        self.take_down(service);
+    /// Returns the services of a fault that affects several: at least one.
+    fn subset(&self, Fault { place, subset, .. }: Fault) -> Vec<usize> {
+        let all: Vec<usize> = self.stage.setup.services().collect();
+        let chosen = |(bit, service): (usize, &usize)| {
+            (subset >> bit & 1 == 1 || bit == place % all.len()).then_some(*service)
+        };
+        all.iter().enumerate().filter_map(chosen).collect()
+    }
+
+    /// Kills the services of a fault that no other fault kills or stops.
+    fn kill(&self, fault: Fault) -> bool {
+        let subset = self.subset(fault).into_iter();
+        let held =
+            subset.filter_map(|service| Some((service, self.hands[service].try_lock().ok()?)));
+        let held: Vec<(usize, MutexGuard<'_, ()>)> = held.collect();
+        let services: Vec<usize> = held.iter().map(|(service, _)| *service).collect();
+        let (names, length) = (names(&services), fault.length);
+        self.stage.log(&format!("killed for {length:.1?}: {names}"));
+        services.iter().for_each(|&service| self.take_down(service));
         thread::sleep(length);
-        self.bring_up(service);
+        self.bring_all_up(&services);
+        !services.is_empty()
     }
 
     fn hold(&self, service: usize, Fault { length, .. }: Fault) {
-        let name = NAMES[service];
+        let name = name_of(service);
         self.stage
             .log(&format!("{name} is stopped for {length:.1?}"));
         self.stage.services.signal(service, "STOP");
@@ -146,16 +156,18 @@ impl<'a> Injector<'a> {
     }
 
     fn peer_away(&self, fault: Fault) -> bool {
-        let (one, other) = (fault.place % 3, (fault.place + 1) % 3);
+        let all: Vec<usize> = self.stage.setup.services().collect();
+        let (one, other) = (
+            all[fault.place % all.len()],
+            all[(fault.place + 1) % all.len()],
+        );
         let (Ok(_one), Ok(_other)) = (self.hands[one].try_lock(), self.hands[other].try_lock())
         else {
             return false;
         };
         let length = fault.length;
-        let text = format!(
-            "{} is down for {length:.1?}, {} is killed",
-            NAMES[one], NAMES[other]
-        );
+        let (away, killed) = (name_of(one), name_of(other));
+        let text = format!("{away} is down for {length:.1?}, {killed} is killed");
         self.stage.log(&text);
         self.take_down(one);
         self.take_down(other);
@@ -165,9 +177,11 @@ impl<'a> Injector<'a> {
         true
     }
 
-    fn trouble(&self, fault: Fault, trouble: Trouble) -> Option<usize> {
+    fn trouble(&self, fault: Fault, trouble: Trouble) -> bool {
         let links = self.stage.proxies.used();
-        let link = &links.get(fault.place % links.len().max(1))?;
+        let Some(link) = links.get(fault.place % links.len().max(1)) else {
+            return false;
+        };
         let length = fault.length;
         let (from, to) = (link.from, link.to);
         let kind = fault.kind.name();
@@ -181,11 +195,11 @@ impl<'a> Injector<'a> {
             let text = format!("{kind} from {from} to {to}: {call}");
             self.stage.log_at(*at, &text);
         }
-        Some(struck.len())
+        !struck.is_empty()
     }
 
     fn fill(&self, service: usize, Fault { length, .. }: Fault) {
-        let (disks, name) = (&self.stage.disks, NAMES[service]);
+        let (disks, name) = (&self.stage.disks, name_of(service));
         self.full[service].store(true, Ordering::Relaxed);
         let filled = disks.fill(service);
         self.stage.log(&format!(
@@ -197,7 +211,7 @@ impl<'a> Injector<'a> {
     }
 
     fn set_clock(&self, service: usize, Fault { length, jump, .. }: Fault) {
-        let (clocks, name) = (&self.stage.clocks, NAMES[service]);
+        let (clocks, name) = (&self.stage.clocks, name_of(service));
         self.stage.log(&format!(
             "{name}'s clock jumps by {jump} s for {length:.1?}"
         ));
@@ -206,56 +220,77 @@ impl<'a> Injector<'a> {
         clocks.set(service, 0).unwrap();
     }
 
-    /// Copies a service's data, and rolls the service back to the copy after `age`. In between, users make nothing new,
-    /// but running jobs continue. Returns whether this was possible.
-    pub fn restore(&self, service: usize, age: Duration) -> bool {
+    /// Kills some services, copies their data and starts them again. After the fault's length, kills them and replaces
+    /// their data with the copies. Returns whether this was possible.
+    fn set_back(&self, fault: Fault) -> bool {
         let Ok(_one) = self.restores.try_lock() else {
             return false;
         };
-        let Ok(_disk) = self.disks[service].try_lock() else {
+        let subset = self.subset(fault);
+        // No disk is full while data is copied.
+        let disks = subset.iter().filter_map(|&service| self.disks.get(service));
+        let disks: Result<Vec<_>, _> = disks.map(Mutex::try_lock).collect();
+        let Ok(_disks) = disks else {
             return false;
         };
-        let Some(_closed) = self.stage.gates[service].close(PATIENCE) else {
-            return false;
-        };
-        let copy = self.copy(service);
-        thread::sleep(age);
-        self.set_back(service, copy.path());
+        let each = subset.iter().map(|&service| (service, self.copy(service)));
+        let copies: Vec<(usize, (Instant, DataCopy))> = each.collect();
+        thread::sleep(fault.length);
+        let _hands: Vec<_> = (subset.iter())
+            .map(|&service| self.hands[service].lock().unwrap())
+            .collect();
+        subset.iter().for_each(|&service| self.take_down(service));
+        for (service, (copied, copy)) in &copies {
+            self.replace(*service, *copied, copy);
+        }
+        let (names, length) = (names(&subset), fault.length);
         self.stage
-            .log(&format!("{} rolled back by {age:.1?}", NAMES[service]));
+            .log(&format!("set back by {length:.1?}: {names}"));
+        self.bring_all_up(&subset);
         true
     }
 
-    /// Copies a service's data while the service is stopped.
-    pub fn copy(&self, service: usize) -> TempDir {
+    /// Kills a service, copies its data, and starts it again. Returns a time at which the copy had all data.
+    fn copy(&self, service: usize) -> (Instant, DataCopy) {
         let _hand = self.hands[service].lock().unwrap();
-        let copy = TempDir::new().unwrap();
-        self.stage.services.signal(service, "STOP");
-        files::copy(&self.stage.services.home(service), copy.path());
-        self.stage.services.signal(service, "CONT");
-        copy
+        let copied = Instant::now();
+        self.take_down(service);
+        let copy = self.stage.services.copy(service);
+        self.bring_up(service);
+        (copied, copy)
     }
 
-    /// Replaces a service's data with a copy.
-    pub fn set_back(&self, service: usize, copy: &Path) {
-        let _hand = self.hands[service].lock().unwrap();
-        self.take_down(service);
-        let home = self.stage.services.home(service);
-        for entry in fs::read_dir(&home).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                fs::remove_dir_all(path).unwrap();
-            } else {
-                fs::remove_file(path).unwrap();
-            }
-        }
-        files::copy(copy, &home);
-        self.bring_up(service);
+    /// Replaces the data of a killed service, and stores the acts that a key service lost.
+    fn replace(&self, service: usize, copied: Instant, copy: &DataCopy) {
+        let services = &self.stage.services;
+        let has_ledger = service == CRYPTO || service >= KEYSHARE;
+        let record = || has_ledger.then(|| chains::read(services, service));
+        let before = record().unwrap_or_default();
+        services.set_back(service, copy);
+        let after = record().unwrap_or_default();
+        let lost = chains::lost_between(&before, &after);
+        let set_back = SetBack {
+            service,
+            copied,
+            at: Instant::now(),
+            before,
+            lost,
+        };
+        self.stage.set_backs.lock().unwrap().push(set_back);
     }
 
     fn take_down(&self, service: usize) {
         self.stage.services.kill(service);
-        self.stage.proxies.away(NAMES[service]);
+        self.stage.proxies.away(name_of(service));
+    }
+
+    /// Starts services at the same time.
+    fn bring_all_up(&self, services: &[usize]) {
+        thread::scope(|scope| {
+            for &service in services {
+                scope.spawn(move || self.bring_up(service));
+            }
+        });
     }
 
     /// Starts a service, and restarts it as long as it ends, as a supervisor would.
@@ -271,7 +306,7 @@ impl<'a> Injector<'a> {
                 services.launch(service);
             }
             if Instant::now() > deadline {
-                let text = format!("{} does not start", NAMES[service]);
+                let text = format!("{} does not start", name_of(service));
                 return self.stage.finding(text);
             }
             thread::sleep(Duration::from_millis(20));
@@ -285,10 +320,11 @@ impl<'a> Injector<'a> {
         services.kill(service);
         let log = services.log(service);
         let last = log.lines().last().unwrap_or_default();
-        let full = self.full[service].load(Ordering::Relaxed);
+        let full = self.full.get(service);
+        let full = full.is_some_and(|full| full.load(Ordering::Relaxed));
         let text = format!(
             "{} ended {when} ({status:?}, disk full: {full}): {last}",
-            NAMES[service]
+            name_of(service)
         );
         self.stage.log(&text);
         if !full || when != "at its start" {
@@ -297,10 +333,16 @@ impl<'a> Injector<'a> {
     }
 }
 
+/// Returns the names of services, for a log.
+fn names(services: &[usize]) -> String {
+    let names: Vec<&str> = services.iter().map(|&service| name_of(service)).collect();
+    names.join(", ")
+}
+
 /// Calls `act` with the first service from `place` on that is not locked. Returns whether there was one.
-fn with(locks: &[Mutex<()>; 3], place: usize, act: impl FnOnce(usize)) -> bool {
-    for number in 0..3 {
-        let service = (place + number) % 3;
+fn with(locks: &[Mutex<()>], place: usize, act: impl FnOnce(usize)) -> bool {
+    for number in 0..locks.len() {
+        let service = (place + number) % locks.len();
         if let Ok(_lock) = locks[service].try_lock() {
             act(service);
             return true;
