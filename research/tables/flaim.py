@@ -1,0 +1,262 @@
+"""Tables and plots of docs/research/flaim.md. Printed figures are those of FLAIM (Maddock, Cormode and Maple 2024)."""
+
+import pathlib
+import statistics
+
+from . import plot
+from .text import agreement, deviations, figure, signed, table
+
+METHODS = ["naive", "aug-oracle", "aug-private", "dist-aim", "aim"]
+TABLES = ["adult", "magic", "census", "credit"]
+
+# Table 2: error and NLL at epsilon 1.
+TWO = {
+    "adult": [(0.80, 29.28), (0.62, 23.91), (0.43, 21.74), (0.42, 21.41), (0.20, 19.3)],
+    "magic": [(1.64, 2587.5), (1.18, 62.84), (1.07, 28.9), (1.08, 35.04), (0.85, 23.7)],
+    "census": [(0.72, 322.29), (0.61, 44.5), (0.48, 41.87), (0.54, 55.19), (0.28, 34.26)],
+    "credit": [(0.42, 20.22), (0.21, 16.84), (0.14, 16.33), (0.18, 16.9), (0.07, 15.62)],
+}
+
+# Table 1: NLL at epsilon 5.
+ONE = {
+    "adult": {"naive-bayes": 25.33, "random": 83.9, "naive": 29.4, "aug-private": 20.87, "aim": 19.2},
+    "credit": {"naive-bayes": 18.02, "random": 47.7, "naive": 18.0, "aug-private": 16.2, "aim": 15.57},
+}
+
+# Table 7: traffic of DistAIM as a multiple of that of AugFLAIM (Private), Adult.
+SEVEN = {4: 3990, 32: 1223, 96: 410}
+
+# Table 6, epsilon 1: mean ranks over seven tables, by error and by NLL.
+SIX = {"naive": "4.65 / 4.75", "aug-oracle": "3.6 / 3.3", "aug-private": "3.75 / 3.45", "dist-aim": "2.0 / 2.5", "aim": "1.0 / 1.0"}
+
+NAMES = {"dist-aim": "`dist-aim` (in the clear)"}
+
+
+def name(method):
+    return NAMES.get(method, f"`{method}`")
+
+
+def by_method(results, *stored):
+    """Returns the rows of these results by method."""
+    return {row["method"]: row for row in results.rows(*stored)}
+
+
+def error_of(row):
+    return figure(row["error"], row["error_standard_error"])
+
+
+def nll_of(row):
+    """Returns the mean NLL; the median if a run gives a held-out record no probability, so that its NLL is infinite."""
+    if row["nll"] is not None:
+        return figure(row["nll"], row["nll_standard_error"], 2)
+    values = [float("inf") if run["nll"] is None else run["nll"] for run in row["trials"]]
+    return f"{figure(statistics.median(values), None, 2)} (median; {values.count(float('inf'))} of {len(values)} infinite)"
+
+
+def compared(results, data):
+    """Returns for each method the printed figures, the row of printed accounting, and the row of this project."""
+    printed = by_method(results, f"flaim-{data}-printed")
+    ours = by_method(results, f"flaim-{data}-ours")
+    return [(method, pair, printed[method], ours[method]) for method, pair in zip(METHODS, TWO[data])]
+
+
+def differences(results, data):
+    """Returns the differences of errors and of NLLs from the printed ones, in standard errors."""
+    pairs = []
+    for _, (error, nll), row, _ in compared(results, data):
+        pairs.append((
+            deviations(row["error"], row["error_standard_error"], error),
+            deviations(row["nll"], row["nll_standard_error"], nll),
+        ))
+    return [list(kind) for kind in zip(*pairs)]
+
+
+def opening(results):
+    """Adult, as the paper prints it and as this project runs it."""
+    return comparison(results, "adult")
+
+
+def magic(results):
+    return comparison(results, "magic")
+
+
+def census(results):
+    return comparison(results, "census")
+
+
+def credit(results):
+    return comparison(results, "credit")
+
+
+def comparison(results, data):
+    heading = ["method", "error: paper", "their setting", "difference", "our setting"]
+    heading += ["NLL: paper", "their setting", "difference", "our setting"]
+    rows = []
+    for (method, (error, nll), printed, ours), off, off_nll in zip(compared(results, data), *differences(results, data)):
+        rows.append([
+            name(method),
+            f"{error:.2f}", error_of(printed), signed(off), error_of(ours),
+            f"{nll:.2f}", nll_of(printed), signed(off_nll), nll_of(ours),
+        ])
+    seeds = {row["seeds"] for _, _, one, two in compared(results, data) for row in (one, two)}
+    runs = " or ".join(str(count) for count in sorted(seeds))
+    return table(heading, rows) + f"\n{data}: {runs} runs each; standard errors in brackets.\n"
+
+
+def agreements(results):
+    """One sentence for each table of the paper: how many figures agree within two standard errors."""
+    rows = []
+    for data in TABLES:
+        errors, nlls = differences(results, data)
+        rows.append([f"2, {data}", agreement(errors), agreement(nlls)])
+    for data in ONE:
+        rows.append([f"1, {data}", "not printed", agreement([off for *_, off in at_five(results, data)])])
+    return table(["table of the paper", "errors that agree", "NLLs that agree"], rows)
+
+
+def at_five(results, data):
+    rows = by_method(results, f"flaim-{data}-5-printed")
+    found = []
+    for method, printed in ONE[data].items():
+        row = rows[method]
+        found.append((method, printed, row, deviations(row["nll"], row["nll_standard_error"], printed)))
+    return found
+
+
+def baselines(results):
+    """Table 1."""
+    rows = []
+    for data in ONE:
+        for method, printed, row, off in at_five(results, data):
+            rows.append([data, name(method), f"{printed:.2f}", nll_of(row), signed(off), error_of(row)])
+    return table(["table", "method", "NLL: paper", "their setting", "difference", "error"], rows)
+
+
+def noise(results):
+    """Adult: what the caps of rounds and the accounting change."""
+    settings = [
+        ("printed accounting, R = T = 10", by_method(results, "flaim-adult-printed")),
+        ("corrected, R = T = 10", by_method(results, "flaim-adult-all-rounds")),
+        ("corrected, R = 3", by_method(results, "flaim-adult-ours")),
+    ]
+    methods = ["naive", "aug-oracle", "aug-private"]
+    rows = [["printed in the paper", *(f"{TWO['adult'][METHODS.index(method)][0]:.2f}" for method in methods)]]
+    rows += [[words, *(error_of(found[method]) for method in methods)] for words, found in settings]
+    return table(["Adult, error", *map(name, methods)], rows)
+
+
+def distaim(results):
+    """What changes the error of DistAIM on Adult."""
+    both = [("printed rules", "flaim-adult-printed"), ("corrected rules", "flaim-adult-ours")]
+    rows = [["paper", "0.42", "21.41", ""]]
+    for words, stored in both:
+        row = by_method(results, stored)["dist-aim"]
+        off = deviations(row["error"], row["error_standard_error"], 0.42)
+        rows.append([words, error_of(row), nll_of(row), signed(off)])
+    return table(["`dist-aim` (in the clear), Adult", "error", "NLL", "difference of errors"], rows)
+
+
+ABLATION = ["naive", "aug-oracle", "aug-oracle-combined", "aug-proxy", "aug-private"]
+
+
+def ablation(results):
+    """Figure 2a."""
+    meaning = ["no penalty", "tau", "tau, filter and combine", "proxy of tau", "proxy, filter and combine"]
+    stored = [(rounds, f"flaim-ablation-{rounds}") for rounds in (4, 10, 32) if is_stored(f"flaim-ablation-{rounds}")]
+    found = {rounds: by_method(results, name) for rounds, name in stored}
+    rows = [
+        [name(method), words, *(error_of(found[rounds][method]) for rounds in found)]
+        for method, words in zip(ABLATION, meaning)
+    ]
+    return table(["method", "scores", *(f"T = {rounds}" for rounds in found)], rows)
+
+
+def annealing(results):
+    """Table 6, for Adult."""
+    found = by_method(results, *(f"flaim-anneal-{method}" for method in METHODS))
+    ranked = {kind: ranks({m: found[m][kind] for m in METHODS}) for kind in ("error", "nll")}
+    rows = []
+    for method in METHODS:
+        row = found[method]
+        rounds = [run["rounds"] for run in row["trials"]]
+        rows.append([
+            name(method), SIX[method], f"{ranked['error'][method]} / {ranked['nll'][method]}",
+            error_of(row), nll_of(row), f"{min(rounds)} to {max(rounds)}",
+        ])
+    heading = ["method", "paper: mean ranks, seven tables", "ranks, Adult", "error", "NLL", "rounds"]
+    return table(heading, rows)
+
+
+def ranks(values):
+    """Returns the rank of each method, 1 for the least value. A value that is infinite, None here, is the largest."""
+    order = sorted(values, key=lambda method: float("inf") if values[method] is None else values[method])
+    return {method: order.index(method) + 1 for method in values}
+
+
+def traffic(results):
+    """Tables 3 and 7, for Adult."""
+    rows = []
+    for rounds in SEVEN:
+        found = by_method(results, f"flaim-traffic-{rounds}")
+        private, pooled = found["aug-private"], found["dist-aim"]
+        ratio = pooled["traffic_mb"] / private["traffic_mb"]
+        rows.append([
+            str(rounds), f"{pooled['traffic_mb']:.1f}", f"{private['traffic_mb']:.3f}",
+            f"{ratio:.0f}", str(SEVEN[rounds]), error_of(pooled), error_of(private),
+        ])
+    heading = ["T", "`dist-aim`: MB a party (counted, not sent)", "`aug-private`: MB a party", "ratio", "paper"]
+    return table(heading + ["error `dist-aim`", "error `aug-private`"], rows)
+
+
+def is_stored(name):
+    return (pathlib.Path(__file__).parent.parent / "results" / f"{name}.json").exists()
+
+
+def curve(results, method, stored):
+    """Returns the points of a method: x, error and standard error."""
+    points = []
+    for x, name in stored:
+        row = by_method(results, name).get(method) if is_stored(name) else None
+        if row:
+            points.append((x, row["error"], row["error_standard_error"]))
+    return points
+
+
+def plotted(results, file, title, x_label, stored, methods, log_x=False):
+    series = [(method, curve(results, method, stored)) for method in methods]
+    series = [(method, points) for method, points in series if points]
+    return results.plot(file, plot.lines(title, x_label, "workload error", series, log_x))
+
+
+THREE = ["naive", "aug-private", "dist-aim"]
+
+
+def epsilon(results):
+    """Figure 3a."""
+    stored = [(0.5, "flaim-epsilon-0.5"), (1, "flaim-adult-printed"), (2, "flaim-epsilon-2"), (5, "flaim-epsilon-5")]
+    return plotted(results, "flaim-epsilon", "Adult, T = 10", "epsilon", stored, THREE, True)
+
+
+def rounds(results):
+    """Figure 3b."""
+    stored = [(4, "flaim-traffic-4"), (10, "flaim-adult-printed"), (32, "flaim-traffic-32"), (96, "flaim-traffic-96")]
+    return plotted(results, "flaim-rounds", "Adult, epsilon 1", "rounds T", stored, THREE[1:], True)
+
+
+def participation(results):
+    """Figure 3c."""
+    stored = [(0.05, "flaim-participation-0.05"), (0.1, "flaim-adult-printed")]
+    stored += [(p, f"flaim-participation-{p}") for p in (0.3, 0.5)]
+    return plotted(results, "flaim-participation", "Adult, epsilon 1", "participation p", stored, THREE)
+
+
+def skew(results):
+    """Figure 3d."""
+    stored = [(beta, f"flaim-skew-{beta}") for beta in (0.05, 0.1, 0.3, 0.8)]
+    return plotted(results, "flaim-skew", "Adult, epsilon 1, label skew", "beta", stored, THREE, True)
+
+
+def features(results):
+    """Figure 1."""
+    stored = [(beta, f"flaim-synthfs-{beta}") for beta in (1, 2, 3, 5)]
+    return plotted(results, "flaim-features", "SynthFS, epsilon 1", "beta", stored, THREE)
