@@ -36,17 +36,26 @@ def name(method):
     return NAMES.get(method, f"`{method}`")
 
 
-def by_method(results, *stored):
-    """Returns the rows of these results by method."""
-    return {row["method"]: row for row in results.rows(*stored)}
+def by_method(results, setting):
+    """Returns the row of each method that is stored for this setting."""
+    folder = pathlib.Path(__file__).parent.parent / "results"
+    found = {}
+    for method in [*METHODS, *ABLATION, "random", "naive-bayes"]:
+        if (folder / f"flaim-{setting}-{method}.json").exists():
+            (found[method],) = results.rows(f"flaim-{setting}-{method}")
+    return found
 
 
 def error_of(row):
+    if row is None:
+        return ""
     return figure(row["error"], row["error_standard_error"])
 
 
 def nll_of(row):
     """Returns the mean NLL; the median if a run gives a held-out record no probability, so that its NLL is infinite."""
+    if row is None:
+        return ""
     if row["nll"] is not None:
         return figure(row["nll"], row["nll_standard_error"], 2)
     values = [float("inf") if run["nll"] is None else run["nll"] for run in row["trials"]]
@@ -55,9 +64,9 @@ def nll_of(row):
 
 def compared(results, data):
     """Returns for each method the printed figures, the row of printed accounting, and the row of this project."""
-    printed = by_method(results, f"flaim-{data}-printed")
-    ours = by_method(results, f"flaim-{data}-ours")
-    return [(method, pair, printed[method], ours[method]) for method, pair in zip(METHODS, TWO[data])]
+    printed, ours = by_method(results, f"{data}-printed"), by_method(results, f"{data}-ours")
+    pairs = dict(zip(METHODS, TWO[data]))
+    return [(method, pairs[method], row, ours.get(method)) for method, row in printed.items()]
 
 
 def differences(results, data):
@@ -98,27 +107,28 @@ def comparison(results, data):
             f"{error:.2f}", error_of(printed), signed(off), error_of(ours),
             f"{nll:.2f}", nll_of(printed), signed(off_nll), nll_of(ours),
         ])
-    seeds = {row["seeds"] for _, _, one, two in compared(results, data) for row in (one, two)}
-    runs = " or ".join(str(count) for count in sorted(seeds))
-    return table(heading, rows) + f"\n{data}: {runs} runs each; standard errors in brackets.\n"
+    seeds = sorted({row["seeds"] for _, _, *both in compared(results, data) for row in both if row})
+    runs = " or ".join(map(str, seeds))
+    return table(heading, rows) + f"\n{data.capitalize()}: {runs} runs of each method; standard errors in brackets.\n"
 
 
 def agreements(results):
-    """One sentence for each table of the paper: how many figures agree within two standard errors."""
+    """How many figures of each table of the paper agree within two standard errors."""
     rows = []
     for data in TABLES:
-        errors, nlls = differences(results, data)
-        rows.append([f"2, {data}", agreement(errors), agreement(nlls)])
+        if compared(results, data):
+            errors, nlls = differences(results, data)
+            rows.append([f"2, {data}", agreement(errors), agreement(nlls)])
     for data in ONE:
-        rows.append([f"1, {data}", "not printed", agreement([off for *_, off in at_five(results, data)])])
+        if at_five(results, data):
+            rows.append([f"1, {data}", "not printed", agreement([off for *_, off in at_five(results, data)])])
     return table(["table of the paper", "errors that agree", "NLLs that agree"], rows)
 
 
 def at_five(results, data):
-    rows = by_method(results, f"flaim-{data}-5-printed")
     found = []
-    for method, printed in ONE[data].items():
-        row = rows[method]
+    for method, row in by_method(results, f"{data}-5-printed").items():
+        printed = ONE[data][method]
         found.append((method, printed, row, deviations(row["nll"], row["nll_standard_error"], printed)))
     return found
 
@@ -135,22 +145,22 @@ def baselines(results):
 def noise(results):
     """Adult: what the caps of rounds and the accounting change."""
     settings = [
-        ("printed accounting, R = T = 10", by_method(results, "flaim-adult-printed")),
-        ("corrected, R = T = 10", by_method(results, "flaim-adult-all-rounds")),
-        ("corrected, R = 3", by_method(results, "flaim-adult-ours")),
+        ("printed accounting, R = T = 10", by_method(results, "adult-printed")),
+        ("corrected, R = T = 10", by_method(results, "adult-all-rounds")),
+        ("corrected, R = 3", by_method(results, "adult-ours")),
     ]
     methods = ["naive", "aug-oracle", "aug-private"]
     rows = [["printed in the paper", *(f"{TWO['adult'][METHODS.index(method)][0]:.2f}" for method in methods)]]
-    rows += [[words, *(error_of(found[method]) for method in methods)] for words, found in settings]
+    rows += [[words, *(error_of(found.get(method)) for method in methods)] for words, found in settings]
     return table(["Adult, error", *map(name, methods)], rows)
 
 
 def distaim(results):
     """What changes the error of DistAIM on Adult."""
-    both = [("printed rules", "flaim-adult-printed"), ("corrected rules", "flaim-adult-ours")]
+    both = [("printed rules", "adult-printed"), ("corrected rules", "adult-ours")]
     rows = [["paper", "0.42", "21.41", ""]]
-    for words, stored in both:
-        row = by_method(results, stored)["dist-aim"]
+    for words, setting in both:
+        row = by_method(results, setting)["dist-aim"]
         off = deviations(row["error"], row["error_standard_error"], 0.42)
         rows.append([words, error_of(row), nll_of(row), signed(off)])
     return table(["`dist-aim` (in the clear), Adult", "error", "NLL", "difference of errors"], rows)
@@ -162,10 +172,10 @@ ABLATION = ["naive", "aug-oracle", "aug-oracle-combined", "aug-proxy", "aug-priv
 def ablation(results):
     """Figure 2a."""
     meaning = ["no penalty", "tau", "tau, filter and combine", "proxy of tau", "proxy, filter and combine"]
-    stored = [(rounds, f"flaim-ablation-{rounds}") for rounds in (4, 10, 32) if is_stored(f"flaim-ablation-{rounds}")]
-    found = {rounds: by_method(results, name) for rounds, name in stored}
+    found = {rounds: by_method(results, f"ablation-{rounds}") for rounds in (4, 10, 32)}
+    found = {rounds: rows for rounds, rows in found.items() if rows}
     rows = [
-        [name(method), words, *(error_of(found[rounds][method]) for rounds in found)]
+        [name(method), words, *(error_of(found[rounds].get(method)) for rounds in found)]
         for method, words in zip(ABLATION, meaning)
     ]
     return table(["method", "scores", *(f"T = {rounds}" for rounds in found)], rows)
@@ -173,11 +183,10 @@ def ablation(results):
 
 def annealing(results):
     """Table 6, for Adult."""
-    found = by_method(results, *(f"flaim-anneal-{method}" for method in METHODS))
-    ranked = {kind: ranks({m: found[m][kind] for m in METHODS}) for kind in ("error", "nll")}
+    found = by_method(results, "anneal")
+    ranked = {kind: ranks({method: row[kind] for method, row in found.items()}) for kind in ("error", "nll")}
     rows = []
-    for method in METHODS:
-        row = found[method]
+    for method, row in found.items():
         rounds = [run["rounds"] for run in row["trials"]]
         rows.append([
             name(method), SIX[method], f"{ranked['error'][method]} / {ranked['nll'][method]}",
@@ -197,7 +206,9 @@ def traffic(results):
     """Tables 3 and 7, for Adult."""
     rows = []
     for rounds in SEVEN:
-        found = by_method(results, f"flaim-traffic-{rounds}")
+        found = by_method(results, f"rounds-{rounds}")
+        if not {"aug-private", "dist-aim"} <= found.keys():
+            continue
         private, pooled = found["aug-private"], found["dist-aim"]
         ratio = pooled["traffic_mb"] / private["traffic_mb"]
         rows.append([
@@ -208,55 +219,45 @@ def traffic(results):
     return table(heading + ["error `dist-aim`", "error `aug-private`"], rows)
 
 
-def is_stored(name):
-    return (pathlib.Path(__file__).parent.parent / "results" / f"{name}.json").exists()
+def plotted(results, file, title, x_label, settings, log_x=False):
+    """Plots the error of each method over `settings`: pairs of x and the setting that is stored."""
+    curves = {}
+    for x, setting in settings:
+        for method, row in by_method(results, setting).items():
+            if method in PLOTTED:
+                curves.setdefault(method, []).append((x, row["error"], row["error_standard_error"]))
+    return results.plot(file, plot.lines(title, x_label, "workload error", sorted(curves.items()), log_x))
 
 
-def curve(results, method, stored):
-    """Returns the points of a method: x, error and standard error."""
-    points = []
-    for x, name in stored:
-        row = by_method(results, name).get(method) if is_stored(name) else None
-        if row:
-            points.append((x, row["error"], row["error_standard_error"]))
-    return points
-
-
-def plotted(results, file, title, x_label, stored, methods, log_x=False):
-    series = [(method, curve(results, method, stored)) for method in methods]
-    series = [(method, points) for method, points in series if points]
-    return results.plot(file, plot.lines(title, x_label, "workload error", series, log_x))
-
-
-THREE = ["naive", "aug-private", "dist-aim"]
+PLOTTED = ["naive", "aug-private", "dist-aim", "aim"]
 
 
 def epsilon(results):
     """Figure 3a."""
-    stored = [(0.5, "flaim-epsilon-0.5"), (1, "flaim-adult-printed"), (2, "flaim-epsilon-2"), (5, "flaim-epsilon-5")]
-    return plotted(results, "flaim-epsilon", "Adult, T = 10", "epsilon", stored, THREE, True)
+    settings = [(0.5, "epsilon-0.5"), (1, "adult-printed"), (2, "epsilon-2"), (5, "epsilon-5")]
+    return plotted(results, "flaim-epsilon", "Adult, T = 10", "epsilon", settings, True)
 
 
 def rounds(results):
     """Figure 3b."""
-    stored = [(4, "flaim-traffic-4"), (10, "flaim-adult-printed"), (32, "flaim-traffic-32"), (96, "flaim-traffic-96")]
-    return plotted(results, "flaim-rounds", "Adult, epsilon 1", "rounds T", stored, THREE[1:], True)
+    settings = [(4, "rounds-4"), (10, "adult-printed"), (32, "rounds-32"), (96, "rounds-96")]
+    return plotted(results, "flaim-rounds", "Adult, epsilon 1", "rounds T", settings, True)
 
 
 def participation(results):
     """Figure 3c."""
-    stored = [(0.05, "flaim-participation-0.05"), (0.1, "flaim-adult-printed")]
-    stored += [(p, f"flaim-participation-{p}") for p in (0.3, 0.5)]
-    return plotted(results, "flaim-participation", "Adult, epsilon 1", "participation p", stored, THREE)
+    settings = [(0.05, "participation-0.05"), (0.1, "adult-printed")]
+    settings += [(p, f"participation-{p}") for p in (0.3, 0.5)]
+    return plotted(results, "flaim-participation", "Adult, epsilon 1", "participation p", settings)
 
 
 def skew(results):
     """Figure 3d."""
-    stored = [(beta, f"flaim-skew-{beta}") for beta in (0.05, 0.1, 0.3, 0.8)]
-    return plotted(results, "flaim-skew", "Adult, epsilon 1, label skew", "beta", stored, THREE, True)
+    settings = [(beta, f"skew-{beta}") for beta in (0.05, 0.1, 0.3, 0.8)]
+    return plotted(results, "flaim-skew", "Adult, epsilon 1, label skew", "beta", settings, True)
 
 
 def features(results):
     """Figure 1."""
-    stored = [(beta, f"flaim-synthfs-{beta}") for beta in (1, 2, 3, 5)]
-    return plotted(results, "flaim-features", "SynthFS, epsilon 1", "beta", stored, THREE)
+    settings = [(beta, f"synthfs-{beta}") for beta in (1, 2, 3, 5)]
+    return plotted(results, "flaim-features", "SynthFS, epsilon 1", "beta", settings)

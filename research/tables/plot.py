@@ -50,7 +50,7 @@ def axes(xs, top, place, x_label, y_label):
         across, _ = place(x, 0)
         parts.append(f'<path d="M{across:.1f} {bottom}v5" stroke="black"/>')
         parts.append(text(across, bottom + 18, f"{x:g}", "middle"))
-    step = nice_step(top / 5)
+    step = nice_step(top / 6)
     for count in range(int(top / step) + 1):
         _, height = place(xs[0], count * step)
         parts.append(f'<path d="M{LEFT} {height:.1f}h{WIDTH - LEFT - RIGHT}" stroke="#dddddd"/>')
