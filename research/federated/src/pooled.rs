@@ -16,7 +16,10 @@ use crate::fitting::{Stage, fit_model, measurement};
 use crate::schedule::Schedule;
 use crate::score::{Scoring, sensitivity};
 use crate::server::estimated_records;
-use crate::{Accounting, Error, FederatedSetting, Method, Outcome, Participation, PartyLedger, Plan, Spending};
+use crate::{
+    Accounting, Error, FederatedSetting, Method, Outcome, Participation, PartyLedger, Plan,
+    Spending,
+};
 
 /// A run of DistAIM.
 pub struct PooledRun<'a> {
@@ -284,8 +287,7 @@ mod tests {
     fn measurements_of_a_growing_pool_have_the_same_weight() {
         let tables = tables();
         let mut rng = StdRng::seed_from_u64(1);
-        let mut run =
-            PooledRun::new(&setting(Accounting::Corrected), &tables, &mut rng).unwrap();
+        let mut run = PooledRun::new(&setting(Accounting::Corrected), &tables, &mut rng).unwrap();
         run.admit(&[0], 0).unwrap();
         run.total = run.records();
         run.measure(0, &Clique::new([0])).unwrap();

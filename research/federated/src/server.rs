@@ -313,7 +313,13 @@ impl Server {
                 .sum_units();
             let scale = (self.records_of(&group.parties), self.total);
             let sum = lift(parts);
-            taken.push(measurement(&self.setting, &group.clique, &sum, units, scale));
+            taken.push(measurement(
+                &self.setting,
+                &group.clique,
+                &sum,
+                units,
+                scale,
+            ));
         }
         Arc::make_mut(&mut self.measurements).extend(taken);
         Ok(())
@@ -339,8 +345,7 @@ impl Server {
         let chosen: Vec<(&Clique, f64)> = chosen
             .map(|group| (&group.clique, self.records_of(&group.parties)))
             .collect();
-        self.schedule
-            .end_round(chosen.into_iter(), &before, &after)
+        self.schedule.end_round(chosen.into_iter(), &before, &after)
     }
 }
 

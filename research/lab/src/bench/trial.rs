@@ -462,9 +462,6 @@ mod tests {
         assert_eq!(mean_and_error(&[3.0]), (3.0, None));
         assert_eq!(mean_and_error(&[1.0, 3.0]), (2.0, Some(1.0)));
         assert_eq!(mean_and_error(&[2.0, 2.0]), (2.0, Some(0.0)));
-        assert_eq!(
-            mean_and_error(&[2.0, f64::INFINITY]),
-            (f64::INFINITY, None)
-        );
+        assert_eq!(mean_and_error(&[2.0, f64::INFINITY]), (f64::INFINITY, None));
     }
 }

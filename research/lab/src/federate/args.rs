@@ -39,8 +39,8 @@ Examples:
   fhaim-lab federate synthfs --parties 100 --skew 2 --schema synthfs.schema.json --out parts
   fhaim-lab federate run --parts parts --schema synthfs.schema.json --epsilon 1 --out s.csv
 
-A table has 10 features of 41 bins. For each party and feature, a mean from 1 to 40 is drawn with probability
-proportional to mean^-A; values are normal around it with variance 1.";
+A table has 10 features of 41 bins. For each party and feature, a mean from 1 to 40 is drawn with \
+probability proportional to mean^-A; values are normal around it with variance 1.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -136,7 +136,8 @@ impl FromStr for Federation {
                 )),
                 Ok(method) => Ok(Self::Flaim(method)),
                 Err(_) => Err(
-                    "choose aug-private, aug-proxy, naive, random, naive-bayes or dist-aim".to_owned()
+                    "choose aug-private, aug-proxy, naive, random, naive-bayes or dist-aim"
+                        .to_owned(),
                 ),
             },
         }

@@ -202,9 +202,10 @@ fn check(arguments: &FederateArguments) -> Result<(), Error> {
     let steps = ("--local-steps", arguments.local_steps.is_some());
     let unused = match arguments.method {
         Federation::DistAim => [("--most-rounds", arguments.most_rounds.is_some()), steps],
-        Federation::Flaim(Method::Random) => {
-            [("--measure-share", arguments.measure_share.is_some()), steps]
-        }
+        Federation::Flaim(Method::Random) => [
+            ("--measure-share", arguments.measure_share.is_some()),
+            steps,
+        ],
         Federation::Flaim(_) => return Ok(()),
     };
     match unused.into_iter().find(|&(_, given)| given) {

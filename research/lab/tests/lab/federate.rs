@@ -86,7 +86,15 @@ fn synthetic_table_has_about_as_many_records_as_all_parties() {
     let split = lab(folder.path(), &[&SPLIT[..], &["--parties", "20"]].concat());
     assert!(split.status.success(), "{}", stderr(&split));
     for method in ["naive", "dist-aim"] {
-        let more = ["--method", method, "--epsilon", "100", "--rounds", "3", "--yes"];
+        let more = [
+            "--method",
+            method,
+            "--epsilon",
+            "100",
+            "--rounds",
+            "3",
+            "--yes",
+        ];
         let run = lab(folder.path(), &[&RUN[..], &more, &["--json"]].concat());
         assert!(run.status.success(), "{method}: {}", stderr(&run));
         let summary: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
@@ -98,7 +106,8 @@ fn synthetic_table_has_about_as_many_records_as_all_parties() {
 #[test]
 fn synthfs_makes_parties_that_a_run_reads() {
     let folder = folder(table(30), SCHEMA);
-    let make = "federate synthfs --parties 8 --records 20 --skew 1 --schema x.schema.json --out skewed";
+    let make =
+        "federate synthfs --parties 8 --records 20 --skew 1 --schema x.schema.json --out skewed";
     let words: Vec<&str> = make.split(' ').collect();
     let made = lab(folder.path(), &words);
     assert!(made.status.success(), "{}", stderr(&made));

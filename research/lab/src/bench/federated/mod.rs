@@ -31,10 +31,13 @@ Examples:
   fhaim-lab bench federated synthfs:2 --method naive --method aug-private
   FHAIM_DATA_DIR=data fhaim-lab bench federated adult magic --heterogeneity
 
-A table NAME is NAME.csv with NAME.schema.json in FHAIM_DATA_DIR. The table synthfs:A is made for each run: 500
-records for each party, whose features have means from a Zipf distribution with exponent A. Printed figures are shown
-only at the paper's setting: 100 parties by `cluster`, T = R = 10, p = 0.1 and s = 1. dist-aim computes in the clear
-what servers would compute on secret shares. Printed accounting is not private.";
+A table NAME is NAME.csv with NAME.schema.json in FHAIM_DATA_DIR. The table synthfs:A is made for \
+each run: 500 records for each party, whose features have means from a Zipf distribution with \
+exponent A.
+
+Printed figures are shown only at the paper's setting: 100 parties by `cluster`, T = R = 10, \
+p = 0.1 and s = 1. dist-aim computes in the clear what servers would compute on secret shares. \
+Printed accounting is not private.";
 
 /// delta of all of FLAIM's figures.
 const DELTA: f64 = 1e-5;
@@ -365,7 +368,9 @@ mod tests {
     }
 
     fn is_papers_setting(flags: &str, contender: Contender) -> bool {
-        let words = ["bench", "adult"].into_iter().chain(flags.split_whitespace());
+        let words = ["bench", "adult"]
+            .into_iter()
+            .chain(flags.split_whitespace());
         let command = Command::try_parse_from(words).unwrap();
         command.arguments.is_papers_setting(contender)
     }

@@ -188,12 +188,7 @@ fn stage(
     })
 }
 
-fn figures(
-    made: &Made,
-    divided: &Divided,
-    seed: u64,
-    rng: &mut StdRng,
-) -> Result<Trial, Error> {
+fn figures(made: &Made, divided: &Divided, seed: u64, rng: &mut StdRng) -> Result<Trial, Error> {
     let Divided { seen, unseen, .. } = divided;
     let model = made.model.as_ref();
     let columns = model.sample(seen.records(), rng);
