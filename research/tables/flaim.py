@@ -59,7 +59,9 @@ def nll_of(row):
     if row["nll"] is not None:
         return figure(row["nll"], row["nll_standard_error"], 2)
     values = [float("inf") if run["nll"] is None else run["nll"] for run in row["trials"]]
-    return f"{figure(statistics.median(values), None, 2)} (median; {values.count(float('inf'))} of {len(values)} infinite)"
+    infinite = f"infinite in {values.count(float('inf'))} of {len(values)} runs"
+    median = statistics.median(values)
+    return infinite if median == float("inf") else f"{figure(median, None, 2)} (median; {infinite})"
 
 
 def compared(results, data):
@@ -69,13 +71,22 @@ def compared(results, data):
     return [(method, pairs[method], row, ours.get(method)) for method, row in printed.items()]
 
 
+def off_nll(row, printed):
+    """Returns the difference of an NLL in standard errors. It is infinite, and does not agree, if a run's NLL is."""
+    return float("inf") if row["nll"] is None else deviations(row["nll"], row["nll_standard_error"], printed)
+
+
+def gap_of(difference):
+    return "infinite" if difference == float("inf") else signed(difference)
+
+
 def differences(results, data):
     """Returns the differences of errors and of NLLs from the printed ones, in standard errors."""
     pairs = []
     for _, (error, nll), row, _ in compared(results, data):
         pairs.append((
             deviations(row["error"], row["error_standard_error"], error),
-            deviations(row["nll"], row["nll_standard_error"], nll),
+            off_nll(row, nll),
         ))
     return [list(kind) for kind in zip(*pairs)]
 
@@ -101,11 +112,11 @@ def comparison(results, data):
     heading = ["method", "error: paper", "their setting", "difference", "our setting"]
     heading += ["NLL: paper", "their setting", "difference", "our setting"]
     rows = []
-    for (method, (error, nll), printed, ours), off, off_nll in zip(compared(results, data), *differences(results, data)):
+    for (method, (error, nll), printed, ours), off, gap in zip(compared(results, data), *differences(results, data)):
         rows.append([
             name(method),
             f"{error:.2f}", error_of(printed), signed(off), error_of(ours),
-            f"{nll:.2f}", nll_of(printed), signed(off_nll), nll_of(ours),
+            f"{nll:.2f}", nll_of(printed), gap_of(gap), nll_of(ours),
         ])
     seeds = sorted({row["seeds"] for _, _, *both in compared(results, data) for row in both if row})
     runs = " or ".join(map(str, seeds))
@@ -129,7 +140,7 @@ def at_five(results, data):
     found = []
     for method, row in by_method(results, f"{data}-5-printed").items():
         printed = ONE[data][method]
-        found.append((method, printed, row, deviations(row["nll"], row["nll_standard_error"], printed)))
+        found.append((method, printed, row, off_nll(row, printed)))
     return found
 
 
@@ -138,7 +149,7 @@ def baselines(results):
     rows = []
     for data in ONE:
         for method, printed, row, off in at_five(results, data):
-            rows.append([data, name(method), f"{printed:.2f}", nll_of(row), signed(off), error_of(row)])
+            rows.append([data, name(method), f"{printed:.2f}", nll_of(row), gap_of(off), error_of(row)])
     return table(["table", "method", "NLL: paper", "their setting", "difference", "error"], rows)
 
 

@@ -129,15 +129,22 @@ impl FederatedArguments {
         self.most_rounds.unwrap_or(usual).min(rounds)
     }
 
+    /// Returns how many rounds a record is charged for at most: DistAIM and AIM charge all, whatever R is.
+    fn charged_rounds(&self, contender: Contender, rounds: u32) -> u32 {
+        match contender {
+            Contender::DistAim | Contender::Aim => rounds,
+            _ => self.most_rounds(rounds),
+        }
+    }
+
     /// Whether this is the setting of the paper's tables 1 and 2: its parties, rounds and participation, and every
-    /// record charged for all rounds. DistAIM and AIM charge all rounds whatever R is.
+    /// record charged for all rounds.
     fn is_papers_setting(&self, contender: Contender) -> bool {
-        let charges_all = matches!(contender, Contender::DistAim | Contender::Aim);
         self.rule == Rule::Cluster
             && self.parties == 100
             && self.participation == 0.1
             && self.rounds.unwrap_or(ROUNDS) == ROUNDS
-            && (charges_all || self.most_rounds(ROUNDS) == ROUNDS)
+            && self.charged_rounds(contender, ROUNDS) == ROUNDS
             && self.local_steps == 1
             && !self.anneal
     }
@@ -252,7 +259,7 @@ fn row(
         parties: arguments.parties,
         participation: arguments.participation,
         rounds,
-        most_rounds: arguments.most_rounds(rounds),
+        most_rounds: arguments.charged_rounds(contender, rounds),
         local_steps: arguments.local_steps,
         measure_share: arguments.measure_share,
         anneal: arguments.anneal,
