@@ -4,16 +4,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fhaim_domain::{Clique, Table};
-use fhaim_dp::NoiseShares;
+use fhaim_dp::{NoiseShares, Selection};
 use fhaim_pgm::{Measurement, Model};
 use fhaim_synth::Candidate;
+use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 
 use crate::fitting::{Stage, fit_model, measurement};
 use crate::masks::{MODULUS, PairKeys};
 use crate::message::{Call, Group};
 use crate::score::{Scoring, sensitivity};
-use crate::{Error, FederatedSetting, Method, PartyLedger, Plan, Spending};
+use crate::{Accounting, Error, FederatedSetting, PartyLedger, Plan, Spending};
 
 /// A party of a run.
 #[derive(Debug)]
@@ -79,12 +80,18 @@ impl Client {
         &self.ledger
     }
 
-    /// Returns the number of records with noise. It is drawn once and stays the same.
+    /// Returns the number of records with noise, or exactly under [`Accounting::Printed`]. It is drawn once and stays
+    /// the same.
     ///
     /// # Errors
     /// [`Error::OverBudget`].
     pub fn total(&mut self) -> Result<i64, Error> {
         if let Some(total) = self.total {
+            return Ok(total);
+        }
+        if self.setting.accounting == Accounting::Printed {
+            let total = self.table.records() as i64;
+            self.total = Some(total);
             return Ok(total);
         }
         let noise = NoiseShares::new(self.plan.total_units, 1)?;
@@ -105,9 +112,12 @@ impl Client {
         self.enter(call.round)?;
         let heaviest = self.candidates.iter().map(|c| c.weight).max().unwrap_or(1);
         let sensitivity = sensitivity(self.setting.method, heaviest);
-        let Some(selection) = call.plan.selection(sensitivity)? else {
-            return Err(Error::OutOfTurn("the method of this run has no choices"));
-        };
+        let selection = call.plan.selection(sensitivity)?;
+        if selection.is_some() != self.setting.method.selects() {
+            return Err(Error::OutOfTurn(
+                "the call's noise does not fit the method of this run",
+            ));
+        }
         if call.eligible.iter().any(|&i| i >= self.candidates.len()) || call.eligible.is_empty() {
             return Err(Error::OutOfTurn(
                 "the call has no candidates, or unknown ones",
@@ -115,19 +125,32 @@ impl Client {
         }
         let mut local: Option<Local> = None;
         for step in 1..=self.setting.local_steps {
-            let scores = self.scores(call, local.as_ref())?;
-            self.ledger
-                .debit(self.round, Spending::Selection, &[], selection.rho()?)?;
-            let Some(position) = selection.choose(&scores, &mut self.rng) else {
-                return Err(Error::OutOfTurn("there are no candidates to choose from"));
+            let position = match &selection {
+                Some(selection) => self.select(call, local.as_ref(), selection)?,
+                None => self.rng.random_range(0..call.eligible.len()),
             };
             let choice = call.eligible[position];
             self.chosen.insert(choice);
-            if step < self.setting.local_steps {
+            if step < self.setting.local_steps && selection.is_some() {
                 local = Some(self.measure_locally(call, choice, local)?);
             }
         }
         Ok(self.chosen.iter().copied().collect())
+    }
+
+    /// Chooses among the eligible candidates with the exponential mechanism.
+    fn select(
+        &mut self,
+        call: &Call,
+        local: Option<&Local>,
+        selection: &Selection,
+    ) -> Result<usize, Error> {
+        let scores = self.scores(call, local)?;
+        self.ledger
+            .debit(self.round, Spending::Selection, &[], selection.rho()?)?;
+        selection
+            .choose(&scores, &mut self.rng)
+            .ok_or(Error::OutOfTurn("there are no candidates to choose from"))
     }
 
     /// Enters a round. This costs nothing.
@@ -146,17 +169,15 @@ impl Client {
     }
 
     fn scores(&self, call: &Call, local: Option<&Local>) -> Result<Vec<i64>, Error> {
-        let (marginals, one_ways) = match local {
-            Some(local) => (&local.marginals, &local.one_ways),
-            None => (&call.marginals, &call.one_ways),
-        };
+        let marginals = local.map_or(&call.marginals, |local| &local.marginals);
         let scoring = Scoring {
             method: self.setting.method,
             table: &self.table,
             records: self.records()?,
             total: call.model.total(),
             sigma: call.plan.sigma(),
-            one_ways,
+            // The penalty is that of the global model in all local steps (Algorithm 1, line 7).
+            one_ways: &call.one_ways,
         };
         let candidates = call.eligible.iter().map(|&i| &self.candidates[i]);
         scoring.scores(candidates, marginals, call.pooled.as_deref())
@@ -181,19 +202,17 @@ impl Client {
         let clique = self.candidates[choice].clique.clone();
         let noise = NoiseShares::new(call.plan.variance_units, 1)?;
         let counts = self.table.counts(&clique)?;
-        let price = noise.price(1, counts.len() as u64)?;
-        self.ledger.debit(
-            self.round,
-            Spending::LocalMeasurement,
-            clique.attributes(),
-            price,
-        )?;
+        if self.setting.accounting == Accounting::Corrected {
+            let price = noise.price(1, counts.len() as u64)?;
+            let (kind, attributes) = (Spending::LocalMeasurement, clique.attributes());
+            self.ledger.debit(self.round, kind, attributes, price)?;
+        }
         let noise_drawn = noise.draw(counts.len(), &mut self.rng)?;
         let cells = counts.iter().zip(noise_drawn.iter());
         let noisy: Vec<i64> = cells.map(|(&count, n)| count as i64 + n).collect();
         let (records, total) = (self.records()?, call.model.total());
-        let weighs = self.setting.method.weighs_records();
-        let measured = measurement(&clique, &noisy, noise.sum_units(), (records, total), weighs);
+        let units = noise.sum_units();
+        let measured = measurement(&self.setting, &clique, &noisy, units, (records, total));
         let mut measurements = match before {
             Some(local) => local.measurements,
             None => call.measurements.to_vec(),
@@ -210,10 +229,8 @@ impl Client {
         let cliques: Vec<Clique> = eligible
             .map(|&i| self.candidates[i].clique.clone())
             .collect();
-        let one_ways = one_ways(&model)?;
         Ok(Local {
             marginals: model.pair_marginals(&cliques)?,
-            one_ways,
             measurements,
         })
     }
@@ -224,13 +241,9 @@ impl Client {
     /// [`Error::OutOfTurn`] for an invalid group or number, and for a sum that the party did not choose and the method
     /// does not require; [`Error::OverBudget`].
     pub fn add(&mut self, group: &Group) -> Result<Vec<u64>, Error> {
-        if self.setting.method == Method::Random && group.round > self.round {
-            // The server chose the candidate, so the sum is the party's first message of the round.
-            self.enter(group.round)?;
-        }
         self.check_group(group)?;
         let parties = u32::try_from(group.parties.len()).unwrap_or(u32::MAX);
-        let noise = NoiseShares::new(group.variance_units, parties)?;
+        let noise = self.setting.shares(group.variance_units, parties)?;
         let counts = self.table.counts(&group.clique)?;
         let price = noise.price(1, counts.len() as u64)?;
         let attributes = group.clique.attributes();
@@ -259,10 +272,9 @@ impl Client {
         }
         let chosen = self.chosen.iter();
         let mut chosen = chosen.map(|&i| &self.candidates[i].clique);
-        let asked = match (group.round, self.setting.method) {
-            (0, _) => group.clique.len() == 1,
-            (_, Method::Random) => self.summed.is_empty(),
-            (_, Method::AugPrivate) if group.clique.len() == 1 => true,
+        let asked = match (group.round, group.clique.len()) {
+            (0, size) => size == 1,
+            (_, 1) if self.setting.method.combines_one_ways() => true,
             _ => chosen.any(|clique| *clique == group.clique),
         };
         if asked {
@@ -276,7 +288,6 @@ impl Client {
 /// A client's local model within a round.
 struct Local {
     marginals: Vec<Vec<f64>>,
-    one_ways: Vec<Vec<f64>>,
     measurements: Vec<Measurement>,
 }
 

@@ -5,7 +5,7 @@ use fhaim_pgm::{FitOptions, Measurement, Model, Passes, fit_once};
 use fhaim_release::UNIT_VARIANCE;
 
 use crate::setting::TOLERANCES;
-use crate::{Error, FederatedSetting};
+use crate::{Accounting, Error, FederatedSetting};
 
 /// Bytes that a fit may use for each byte of the model's cap; the same as in `fhaim-synth`.
 const FIT_BYTES_PER_MODEL_BYTE: usize = 64;
@@ -45,18 +45,29 @@ pub(crate) fn fit_model(
     Ok(fit_once(&setting.job.domain, measurements, &options, warm)?)
 }
 
-/// Scales a noisy sum for the fit of a model of `total` records: y N/n for the `records` n behind it. If measurements
-/// are weighted by records, the deviation is scaled too, for a weight of (n / sigma)^2; otherwise it is kept.
+/// Scales a noisy sum for the fit of a model of `total` records: y N/n for the `records` n behind it. If the method
+/// weights measurements by records, the deviation is scaled too, for a weight of (n / sigma)^2; otherwise it is kept.
+/// Under [`Accounting::Printed`], n is the sum of the noisy cells, of either sign and at least 1 in size.
 pub(crate) fn measurement(
+    setting: &FederatedSetting,
     clique: &Clique,
     sum: &[i64],
     variance_units: u64,
     (records, total): (f64, f64),
-    weighs_records: bool,
 ) -> Measurement {
+    let records = match setting.accounting {
+        Accounting::Corrected => records,
+        Accounting::Printed => match sum.iter().sum::<i64>() {
+            0 => 1.0,
+            noisy => noisy as f64,
+        },
+    };
     let scale = total / records;
     let sigma = (UNIT_VARIANCE as f64 * variance_units as f64).sqrt();
-    let sigma = if weighs_records { sigma * scale } else { sigma };
+    let sigma = match setting.method.weighs_records() {
+        true => sigma * scale.abs(),
+        false => sigma,
+    };
     let values = sum.iter().map(|&y| y as f64 * scale).collect();
     Measurement::cells(clique.clone(), values, sigma)
 }

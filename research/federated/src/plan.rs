@@ -4,10 +4,13 @@ use fhaim_dp::{NoiseShares, Rho, Selection};
 use fhaim_release::UNIT_VARIANCE;
 
 use crate::Error;
-use crate::setting::{FederatedSetting, Method};
+use crate::setting::{Accounting, FederatedSetting};
 
 /// Share of the budget for releasing a party's number of records.
 const TOTAL_SHARE: f64 = 1.0 / 20.0;
+
+/// Variance of a number of records that is exact, in units of 4. It is never drawn.
+const NO_UNITS: u64 = 0;
 
 /// Share of the budget that is reserved for the gaps of sums of noise and for rounding; far larger than either.
 const SLACK: f64 = 1e-6;
@@ -50,10 +53,11 @@ impl Plan {
         let most = Parts {
             rounds: setting.most_rounds,
             first: true,
-            proxied: proxied_rounds(setting, setting.most_rounds),
+            proxied: setting.combined_rounds(setting.most_rounds),
         };
         let releases = most.releases(setting) as f64;
-        let usable = rho * (1.0 - TOTAL_SHARE);
+        let exact = setting.accounting == Accounting::Printed;
+        let usable = rho * (1.0 - if exact { 0.0 } else { TOTAL_SHARE });
         let (measuring, epsilon) = if setting.method.selects() {
             let choices = f64::from(setting.most_rounds) * f64::from(setting.local_steps);
             let share = (1.0 - setting.measure_share) * usable;
@@ -66,7 +70,10 @@ impl Plan {
         };
         let units = |variance: f64| (variance / UNIT_VARIANCE as f64).ceil().max(1.0) as u64;
         let mut plan = Self {
-            total_units: units(1.0 / (2.0 * TOTAL_SHARE * rho)),
+            total_units: match setting.accounting {
+                Accounting::Printed => NO_UNITS,
+                Accounting::Corrected => units(1.0 / (2.0 * TOTAL_SHARE * rho)),
+            },
             variance_units: units(releases / (2.0 * measuring)),
             epsilon,
         };
@@ -74,7 +81,8 @@ impl Plan {
         for _ in 0..TRIES {
             if plan.party_rho(setting, most)? <= setting.job.rho {
                 // A party may be the only one in a sum, and must then be able to draw all of its noise.
-                for units in [plan.total_units, plan.variance_units] {
+                let drawn = [plan.total_units, plan.variance_units].into_iter();
+                for units in drawn.filter(|&units| units != NO_UNITS) {
                     let drawn = NoiseShares::new(units, 1)?.check();
                     drawn.map_err(|_| too_small())?;
                 }
@@ -87,12 +95,16 @@ impl Plan {
     }
 
     /// Returns rho_k, the cost of a party without the gaps of sums of noise: `|R_k| s eps^2/8 + 1/(2 sigma_n^2) +
-    /// (|R_k| (2s-1) + d [k in P_0] + d proxied) / (2 sigma^2)`.
+    /// (|R_k| (2s-1) + d [k in P_0] + d proxied) / (2 sigma^2)`. Clients that draw uniformly measure nothing locally,
+    /// and have s instead of 2s-1. Printed accounting has s as well, and no cost of the number of records.
     ///
     /// # Errors
     /// [`fhaim_release::Error::BudgetTooSmall`] for a cost of 2^48 or more.
     pub fn party_rho(&self, setting: &FederatedSetting, parts: Parts) -> Result<Rho, Error> {
-        let total = NoiseShares::new(self.total_units, 1)?.price(1, 1)?;
+        let total = match self.total_units {
+            NO_UNITS => Rho::ZERO,
+            units => NoiseShares::new(units, 1)?.price(1, 1)?,
+        };
         let release = Rho::ratio_up(
             1,
             2 * u128::from(UNIT_VARIANCE) * u128::from(self.variance_units),
@@ -139,22 +151,15 @@ impl Parts {
     /// Number of measurements of sensitivity 1 that a party was part of.
     fn releases(&self, setting: &FederatedSetting) -> u64 {
         let attributes = setting.job.domain.len() as u64;
-        let chosen = u64::from(self.rounds) * (2 * u64::from(setting.local_steps) - 1);
+        let chosen = u64::from(self.rounds) * setting.measurements_per_round();
         chosen + attributes * u64::from(self.first) + attributes * u64::from(self.proxied)
-    }
-}
-
-/// Returns the most rounds of a party in which the 1-ways are summed too. The last round of the run has no such sums.
-fn proxied_rounds(setting: &FederatedSetting, rounds: u32) -> u32 {
-    match setting.method {
-        Method::AugPrivate => rounds.min(setting.rounds - 1),
-        _ => 0,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Method;
     use fhaim_domain::Domain;
     use fhaim_dp::accounting;
     use fhaim_release::MechanismJob;
@@ -183,6 +188,20 @@ mod tests {
         assert!((plan.epsilon / 0.95f64.sqrt() - 0.0494).abs() < 5e-5);
     }
 
+    /// The paper's own figures at epsilon 1, d 14 and T 10: sigma 52.2 and 20.9, and epsilon .0494.
+    #[test]
+    fn printed_accounting_gives_the_printed_noise() {
+        for (method, sigma) in [(Method::AugPrivate, 52.2), (Method::Naive, 20.9)] {
+            let setting = FederatedSetting {
+                accounting: Accounting::Printed,
+                ..setting(method, 10)
+            };
+            let plan = Plan::new(&setting).unwrap();
+            assert!((plan.sigma() - sigma).abs() < 0.06, "{}", plan.sigma());
+            assert!((plan.epsilon - 0.0494).abs() < 5e-5, "{}", plan.epsilon);
+        }
+    }
+
     #[test]
     fn largest_allowed_participation_spends_almost_the_whole_budget() {
         for method in Method::ALL {
@@ -196,7 +215,7 @@ mod tests {
                     let most = Parts {
                         rounds: most_rounds,
                         first: true,
-                        proxied: proxied_rounds(&setting, most_rounds),
+                        proxied: setting.combined_rounds(most_rounds),
                     };
                     let cost = plan.party_rho(&setting, most).unwrap();
                     assert!(cost <= setting.job.rho);

@@ -13,6 +13,9 @@ use crate::{Client, Error, FederatedSetting, Outcome, PartyLedger, Server};
 /// Size of a masked cell in bytes: 48 bits.
 const CELL_BYTES: u64 = 6;
 
+/// Size of a cell of the model in bytes.
+const MODEL_CELL_BYTES: u64 = 8;
+
 /// A finished run.
 #[derive(Debug)]
 pub struct Run {
@@ -22,6 +25,8 @@ pub struct Run {
     pub ledgers: Vec<PartyLedger>,
     /// Number of bytes of masked cells that each party sent.
     pub sent: Vec<u64>,
+    /// Number of bytes of models that each party received. FLAIM's program counts these and the sent cells.
+    pub received: Vec<u64>,
 }
 
 /// Runs a setting among parties with these tables. `rng` keys the parties' generators and pairwise keys; `server_rng`
@@ -60,15 +65,21 @@ pub fn play_with(
         .map(|(table, (keys, rng))| Client::new(Arc::clone(setting), table.clone(), keys, rng))
         .collect::<Result<_, _>>()?;
     let mut server = Server::new(Arc::clone(setting), tables.len())?;
-    if setting.method == crate::Method::AugOracle {
+    if !setting.method.is_private() {
         server = server.with_oracle(tables)?;
     }
     let mut sent = vec![0; tables.len()];
+    let mut received = vec![0; tables.len()];
     let mut reply = None;
     loop {
         let request = server.step(reply, server_rng)?;
         if let Request::Sums(groups) = &request {
             begun(groups.first().map_or(0, |group| group.round));
+        }
+        if let Request::Choices(parties, call) = &request {
+            for &party in parties {
+                received[party] += model_bytes(&call.model);
+            }
         }
         reply = Some(match request {
             Request::Done(outcome) => {
@@ -77,11 +88,20 @@ pub fn play_with(
                     outcome: *outcome,
                     ledgers: ledgers.collect(),
                     sent,
+                    received,
                 });
             }
             request => answer(&mut clients, request, &mut sent)?,
         });
     }
+}
+
+/// Returns the size of the tables of a model's cliques, from which a client computes all marginals.
+fn model_bytes(model: &fhaim_pgm::Model) -> u64 {
+    let cells = model
+        .cliques()
+        .map(|clique| model.domain().cells(&clique).unwrap_or(0));
+    cells.sum::<usize>() as u64 * MODEL_CELL_BYTES
 }
 
 fn answer(clients: &mut [Client], request: Request, sent: &mut [u64]) -> Result<Reply, Error> {

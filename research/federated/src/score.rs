@@ -6,9 +6,10 @@
 use fhaim_domain::{Clique, Table};
 use fhaim_synth::{Candidate, MEAN_ABS};
 
+use crate::setting::Penalty;
 use crate::{Error, Method};
 
-/// Factor on the scores of `AugPrivate`, so that means over one, two or three attributes are integers.
+/// Factor on scores minus distances of 1-ways, so that means over one, two or three attributes are integers.
 const PROXY_SCALE: i64 = 6;
 
 /// The inputs of a client's scores.
@@ -27,12 +28,12 @@ pub(crate) struct Scoring<'a> {
 
 /// Returns the most by which one record can move a score, for candidates of weight at most `heaviest`.
 pub(crate) fn sensitivity(method: Method, heaviest: u64) -> u64 {
-    let step = match method {
-        Method::Naive | Method::NaiveBayes | Method::Random => 1,
+    let step = match method.penalty() {
+        Penalty::None => 1,
         // Two distances of the same marginal, which can both move by 1.
-        Method::AugOracle => 2,
+        Penalty::Pooled => 2,
         // A distance and a mean of such distances, each multiplied by 6.
-        Method::AugPrivate => 2 * PROXY_SCALE as u64,
+        Penalty::OneWays => 2 * PROXY_SCALE as u64,
     };
     heaviest.saturating_mul(step)
 }
@@ -46,8 +47,8 @@ impl Scoring<'_> {
         marginals: &[Vec<f64>],
         pooled: Option<&[Vec<f64>]>,
     ) -> Result<Vec<i64>, Error> {
-        let skews = match self.method {
-            Method::AugPrivate => self.skews()?,
+        let skews = match self.method.penalty() {
+            Penalty::OneWays => self.skews()?,
             _ => Vec::new(),
         };
         let score = |(position, candidate): (usize, &Candidate)| {
@@ -55,14 +56,14 @@ impl Scoring<'_> {
             let marginal = marginals.get(position).map_or(&[][..], Vec::as_slice);
             let distance = distance(&counts, marginal, self.records / self.total);
             let penalty = (MEAN_ABS * self.sigma * candidate.cells as f64).round() as i64;
-            let gain = match self.method {
-                Method::Naive | Method::NaiveBayes | Method::Random => distance - penalty,
-                Method::AugOracle => {
+            let gain = match self.method.penalty() {
+                Penalty::None => distance - penalty,
+                Penalty::Pooled => {
                     let shares = pooled.and_then(|pooled| pooled.get(position));
                     let shares = shares.map_or(&[][..], Vec::as_slice);
                     distance - penalty - self::distance(&counts, shares, self.records)
                 }
-                Method::AugPrivate => {
+                Penalty::OneWays => {
                     let attributes = candidate.clique.attributes();
                     let skew: i64 = attributes.iter().map(|&a| skews[a]).sum();
                     // A clique has one, two or three attributes, so the division is exact.

@@ -4,24 +4,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fhaim_domain::{Clique, Table};
-use fhaim_dp::NoiseShares;
 use fhaim_pgm::{Measurement, Model, ModelGraph};
 use fhaim_release::CELL_BYTES;
-use fhaim_synth::{Candidate, MEAN_ABS, eligible};
-use rand::{Rng, RngCore};
+use fhaim_synth::{Candidate, eligible};
+use rand::RngCore;
 
 use crate::client::one_ways;
-use crate::fitting::{Stage, fit_model, l1, measurement};
+use crate::fitting::{Stage, fit_model, measurement};
 use crate::masks::lift;
 use crate::message::{Call, Group, Reply, Request};
-use crate::plan::Parts;
-use crate::{Error, FederatedSetting, Method, Participation, Plan};
+use crate::schedule::Schedule;
+use crate::{Error, FederatedSetting, Participation};
 
 /// The result of a run. It is differentially private unless the method is the oracle.
 #[derive(Debug)]
 pub struct Outcome {
     /// The fitted model.
     pub model: Model,
+    /// Estimated number of records of all parties: the mean of the released numbers, times the number of parties.
+    pub records: f64,
     /// Number of rounds that were run.
     pub rounds: u32,
     /// Number of noisy marginals that the model was fitted to.
@@ -55,10 +56,7 @@ struct Oracle {
 pub struct Server {
     setting: Arc<FederatedSetting>,
     candidates: Vec<Candidate>,
-    plan: Plan,
-    /// With annealing, the cost so far of a party that took part in every round. The rest of the budget decides which
-    /// round is the last.
-    charged: f64,
+    schedule: Schedule,
     participation: Participation,
     /// The number of records that each party released.
     totals: Vec<Option<i64>>,
@@ -67,8 +65,6 @@ pub struct Server {
     graph: ModelGraph,
     measurements: Arc<Vec<Measurement>>,
     model: Option<Arc<Model>>,
-    round: u32,
-    last: bool,
     messages: u64,
     dropped: usize,
     oracle: Option<Oracle>,
@@ -83,24 +79,21 @@ impl Server {
     /// # Errors
     /// Those of [`Plan::new`] and [`FederatedSetting::check_parties`].
     pub fn new(setting: Arc<FederatedSetting>, parties: usize) -> Result<Self, Error> {
-        let plan = Plan::new(&setting)?;
+        let schedule = Schedule::new(Arc::clone(&setting))?;
         setting.check_parties(parties)?;
         Ok(Self {
             candidates: setting.candidates(),
-            charged: 0.0,
             participation: Participation::new(&setting, parties),
             totals: vec![None; parties],
             total: 1.0,
             graph: ModelGraph::new(&setting.job.domain),
             measurements: Arc::new(Vec::new()),
             model: None,
-            round: 0,
-            last: false,
             messages: 0,
             dropped: 0,
             oracle: None,
             state: State::Start,
-            plan,
+            schedule,
             setting,
         })
     }
@@ -134,7 +127,7 @@ impl Server {
     }
 
     /// Takes the reply to the last request (`None` at the start) and returns the next request. `rng` draws the parties
-    /// of a round, and the candidate if the server chooses. These draws do not depend on records.
+    /// of a round, which does not depend on records.
     ///
     /// # Errors
     /// [`Error::OutOfTurn`] for a reply that was not requested; [`Error::Shape`]; errors of the fit. After an error the
@@ -154,12 +147,11 @@ impl Server {
             (State::FirstSums(groups), Some(Reply::Sums(sums))) => {
                 self.take_sums(&groups, &sums)?;
                 self.fit(Stage::Between)?;
-                self.charge_first()?;
                 self.next_round(rng)
             }
             (State::Totals(asked, parties), Some(Reply::Totals(totals))) => {
                 self.take_totals(&asked, &totals)?;
-                self.ask_choices(parties, rng)
+                self.ask_choices(parties)
             }
             (State::Choices(parties), Some(Reply::Choices(choices))) => {
                 check_len("choices", parties.len(), choices.len())?;
@@ -204,22 +196,21 @@ impl Server {
         self.messages += 1;
         Group {
             message: self.messages,
-            round: self.round,
+            round: self.schedule.round(),
             clique,
             parties,
-            variance_units: self.plan.variance_units,
+            variance_units: self.schedule.plan().variance_units,
         }
     }
 
     /// Begins the next round, or ends the run.
     fn next_round(&mut self, rng: &mut dyn RngCore) -> Result<Request, Error> {
-        if self.last {
+        if self.schedule.is_last() {
             self.fit(Stage::Last)?;
             return self.outcome();
         }
-        self.round += 1;
-        self.begin_round()?;
-        let parties = self.participation.draw(self.round, rng)?;
+        let round = self.schedule.next_round()?;
+        let parties = self.participation.draw(round, rng)?;
         let new = parties.iter().copied();
         let new: Vec<usize> = new.filter(|&party| self.totals[party].is_none()).collect();
         self.state = State::Totals(new.clone(), parties);
@@ -230,26 +221,19 @@ impl Server {
         let model = self.model.take().ok_or(NO_MODEL)?;
         Ok(Request::Done(Box::new(Outcome {
             model: Arc::unwrap_or_clone(model),
-            rounds: self.round,
+            records: estimated_records(&self.totals),
+            rounds: self.schedule.round(),
             measurements: self.measurements.len(),
             dropped: self.dropped,
         })))
     }
 
-    /// Requests choices, or directly the sums if the server chooses.
-    fn ask_choices(
-        &mut self,
-        parties: Vec<usize>,
-        rng: &mut dyn RngCore,
-    ) -> Result<Request, Error> {
-        let share = self.share_used()?;
+    /// Requests choices.
+    fn ask_choices(&mut self, parties: Vec<usize>) -> Result<Request, Error> {
+        let share = self.schedule.share_used()?;
         let eligible = eligible(&self.setting.job, &self.graph, &self.candidates, share);
         if eligible.is_empty() {
             return Err(Error::NoCandidate(self.setting.job.model_bytes));
-        }
-        if !self.setting.method.selects() {
-            let choice = eligible[rng.random_range(0..eligible.len())];
-            return self.ask_sums(&parties, &vec![vec![choice]; parties.len()]);
         }
         let model = Arc::clone(self.model.as_ref().ok_or(NO_MODEL)?);
         let cliques = eligible.iter().map(|&i| self.candidates[i].clique.clone());
@@ -259,8 +243,8 @@ impl Server {
             shares.collect()
         });
         let call = Call {
-            round: self.round,
-            plan: self.plan,
+            round: self.schedule.round(),
+            plan: *self.schedule.plan(),
             marginals: model.pair_marginals(&cliques)?,
             one_ways: one_ways(&model)?,
             measurements: Arc::clone(&self.measurements),
@@ -270,30 +254,6 @@ impl Server {
         };
         self.state = State::Choices(parties.clone());
         Ok(Request::Choices(parties, Arc::new(call)))
-    }
-
-    /// Returns the share of the model cap that candidates may use (as in AIM): the share of the budget that a party of
-    /// every round would have spent so far. The last round may use the whole cap.
-    fn share_used(&self) -> Result<f64, Error> {
-        if self.last {
-            return Ok(1.0);
-        }
-        let setting = &self.setting;
-        if setting.anneal {
-            return Ok(self.charged / setting.job.rho.to_f64());
-        }
-        let upto = |rounds: u32| -> Result<f64, Error> {
-            let parts = Parts {
-                rounds,
-                first: true,
-                proxied: match setting.method {
-                    Method::AugPrivate => rounds.min(setting.rounds - 1),
-                    _ => 0,
-                },
-            };
-            Ok(self.plan.party_rho(setting, parts)?.to_f64())
-        };
-        Ok(upto(self.round - 1)? / upto(setting.rounds)?)
     }
 
     /// Requests the sums of the chosen candidates. If the model has no room for all of them, those with the most
@@ -313,7 +273,7 @@ impl Server {
             let records = |group: &[usize]| self.records_of(group);
             records(&two.1).total_cmp(&records(&one.1))
         });
-        let proxied = self.setting.method == Method::AugPrivate && !self.last;
+        let proxied = self.setting.method.combines_one_ways() && !self.schedule.is_last();
         let singles = (0..self.setting.job.domain.len()).filter(|_| proxied);
         let mut groups: Vec<Group> = singles
             .map(|a| self.group(Clique::new([a]), parties.to_vec()))
@@ -347,15 +307,18 @@ impl Server {
                 check_len("cells of a part", cells, part.len())?;
             }
             let parties = u32::try_from(group.parties.len()).unwrap_or(u32::MAX);
-            let units = NoiseShares::new(group.variance_units, parties)?.sum_units();
+            let units = self
+                .setting
+                .shares(group.variance_units, parties)?
+                .sum_units();
             let scale = (self.records_of(&group.parties), self.total);
-            let weighs = self.setting.method.weighs_records();
+            let sum = lift(parts);
             taken.push(measurement(
+                &self.setting,
                 &group.clique,
-                &lift(parts),
+                &sum,
                 units,
                 scale,
-                weighs,
             ));
         }
         Arc::make_mut(&mut self.measurements).extend(taken);
@@ -369,90 +332,27 @@ impl Server {
         Ok(())
     }
 
-    /// Takes the sums of a round. With annealing, halves the noise if a marginal moved no more than noise would move
-    /// it.
+    /// Takes the sums of a round, fits the model and sets the noise of the next round.
     fn end_round(&mut self, groups: &[Group], sums: &[Vec<Vec<u64>>]) -> Result<(), Error> {
         self.take_sums(groups, sums)?;
         let before = self.model.clone().ok_or(NO_MODEL)?;
         self.fit(Stage::Between)?;
-        if !self.setting.anneal {
-            return Ok(());
-        }
         let after = self.model.clone().ok_or(NO_MODEL)?;
-        let mut still = false;
-        for group in groups.iter().filter(|group| !self.is_proxy(group)) {
-            let (one, two) = (
-                before.marginal(&group.clique)?,
-                after.marginal(&group.clique)?,
-            );
-            let moved = l1(&one, &two) * self.records_of(&group.parties) / self.total;
-            still |= moved <= MEAN_ABS * self.plan.sigma() * one.len() as f64;
-        }
-        if still {
-            self.plan = self.plan.annealed();
-        }
-        Ok(())
+        let combines = self.setting.method.combines_one_ways();
+        let chosen = groups
+            .iter()
+            .filter(|group| !combines || group.clique.len() > 1);
+        let chosen: Vec<(&Clique, f64)> = chosen
+            .map(|group| (&group.clique, self.records_of(&group.parties)))
+            .collect();
+        self.schedule.end_round(chosen.into_iter(), &before, &after)
     }
+}
 
-    fn is_proxy(&self, group: &Group) -> bool {
-        self.setting.method == Method::AugPrivate && group.clique.len() == 1
-    }
-
-    /// Decides whether this is the last round, and sets its noise. With annealing, a round is the last if the remaining
-    /// budget does not pay for two such rounds; it then spends all of that budget.
-    fn begin_round(&mut self) -> Result<(), Error> {
-        self.last = self.round >= self.setting.rounds;
-        if !self.setting.anneal {
-            return Ok(());
-        }
-        let left = self.setting.job.rho.to_f64() - self.charged;
-        if left < 2.0 * self.round_rho(false)? {
-            self.last = true;
-        }
-        if self.last {
-            self.plan = self.last_plan(left * (1.0 - 1e-6))?;
-        }
-        self.charged += self.round_rho(self.last)?;
-        Ok(())
-    }
-
-    fn charge_first(&mut self) -> Result<(), Error> {
-        let parts = Parts {
-            first: true,
-            ..Parts::default()
-        };
-        self.charged = self.plan.party_rho(&self.setting, parts)?.to_f64();
-        Ok(())
-    }
-
-    /// Cost of a round to a party that takes part in it.
-    fn round_rho(&self, last: bool) -> Result<f64, Error> {
-        let nothing = self.plan.party_rho(&self.setting, Parts::default())?;
-        let proxied = self.setting.method == Method::AugPrivate && !last;
-        let parts = Parts {
-            rounds: 1,
-            first: false,
-            proxied: u32::from(proxied),
-        };
-        let round = self.plan.party_rho(&self.setting, parts)?;
-        Ok(round.to_f64() - nothing.to_f64())
-    }
-
-    /// Returns the noise of a last round, without 1-ways, that spends all of `left`.
-    fn last_plan(&self, left: f64) -> Result<Plan, Error> {
-        let steps = f64::from(self.setting.local_steps);
-        let measuring = match self.setting.method.selects() {
-            true => self.setting.measure_share,
-            false => 1.0,
-        };
-        let variance = (2.0 * steps - 1.0) / (2.0 * measuring * left);
-        let variance_units = (variance / fhaim_release::UNIT_VARIANCE as f64).ceil();
-        Ok(Plan {
-            variance_units: variance_units.max(1.0) as u64,
-            epsilon: (8.0 * (1.0 - measuring) * left / steps).sqrt(),
-            ..self.plan
-        })
-    }
+/// Returns the estimated number of records of all parties, from those that released their number.
+pub(crate) fn estimated_records(totals: &[Option<i64>]) -> f64 {
+    let released: Vec<f64> = totals.iter().flatten().map(|&t| t.max(1) as f64).collect();
+    released.iter().sum::<f64>() / released.len().max(1) as f64 * totals.len() as f64
 }
 
 fn check_len(what: &'static str, expected: usize, found: usize) -> Result<(), Error> {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use fhaim_domain::Domain;
+use fhaim_dp::NoiseShares;
 use fhaim_release::{MechanismJob, Workload};
 use fhaim_synth::{Candidate, candidates};
 use rand::{Rng, RngCore, seq::SliceRandom};
@@ -22,9 +23,13 @@ pub enum Method {
     Naive,
     /// As `Naive`, minus the client's distance from the pooled table. It reads that table and is **not private**.
     AugOracle,
-    /// As `Naive`, minus the mean distance of the 1-ways, which all clients release in every round except the last.
+    /// As `AugOracle`, and all clients release their 1-ways in every round except the last. **Not private.**
+    AugOracleCombined,
+    /// As `Naive`, minus the mean distance of the client's 1-ways from the model's.
+    AugProxy,
+    /// As `AugProxy`, and all clients release their 1-ways in every round except the last.
     AugPrivate,
-    /// The server draws one candidate per round, so no budget goes to selections.
+    /// Each client draws a candidate uniformly, so no budget goes to selections.
     Random,
     /// As `Naive`, but only among the 1-ways: attributes stay independent.
     NaiveBayes,
@@ -32,9 +37,11 @@ pub enum Method {
 
 impl Method {
     /// All methods.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Naive,
         Self::AugOracle,
+        Self::AugOracleCombined,
+        Self::AugProxy,
         Self::AugPrivate,
         Self::Random,
         Self::NaiveBayes,
@@ -45,20 +52,41 @@ impl Method {
         match self {
             Self::Naive => "naive",
             Self::AugOracle => "aug-oracle",
+            Self::AugOracleCombined => "aug-oracle-combined",
+            Self::AugProxy => "aug-proxy",
             Self::AugPrivate => "aug-private",
             Self::Random => "random",
             Self::NaiveBayes => "naive-bayes",
         }
     }
 
-    /// Whether clients choose. Otherwise the server chooses, without access to records.
+    /// Whether clients choose by their records, with the exponential mechanism. Otherwise they draw uniformly.
     pub fn selects(self) -> bool {
         self != Self::Random
     }
 
+    /// Whether the method is private. The others read the pooled table.
+    pub fn is_private(self) -> bool {
+        self.penalty() != Penalty::Pooled
+    }
+
+    /// Whether all clients release their 1-ways in every round except the last ("filter and combine"). The 1-ways are
+    /// then not candidates.
+    pub fn combines_one_ways(self) -> bool {
+        matches!(self, Self::AugOracleCombined | Self::AugPrivate)
+    }
+
     /// Whether measurements are weighted by the number of records behind them.
     pub fn weighs_records(self) -> bool {
-        matches!(self, Self::AugOracle | Self::AugPrivate)
+        self.penalty() != Penalty::None
+    }
+
+    pub(crate) fn penalty(self) -> Penalty {
+        match self {
+            Self::Naive | Self::Random | Self::NaiveBayes => Penalty::None,
+            Self::AugOracle | Self::AugOracleCombined => Penalty::Pooled,
+            Self::AugProxy | Self::AugPrivate => Penalty::OneWays,
+        }
     }
 }
 
@@ -76,6 +104,53 @@ impl FromStr for Method {
         found.ok_or_else(|| {
             let known = Self::ALL.map(Self::as_str).join(", ");
             format!("unknown method {name:?}: choose from {known}")
+        })
+    }
+}
+
+/// What a client subtracts from its scores because its records differ from those of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Penalty {
+    /// Nothing.
+    None,
+    /// The distance of the marginal from the pooled table's: FLAIM's tau.
+    Pooled,
+    /// The mean distance of the 1-ways from the model's: FLAIM's proxy of tau.
+    OneWays,
+}
+
+/// Whether a run keeps its budget, or repeats the figures of the FLAIM paper.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Accounting {
+    /// Every release is charged.
+    #[default]
+    Corrected,
+    /// As in the paper and its public program, for comparison only: **records cost more than the budget**. Numbers of
+    /// records are exact and free, local measurements are free, and the server adds the noise. A sum is scaled by the
+    /// number of records that its own noisy cells add up to.
+    Printed,
+}
+
+impl FromStr for Accounting {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "corrected" => Ok(Self::Corrected),
+            "printed" => Ok(Self::Printed),
+            _ => Err(format!(
+                "unknown accounting {name:?}: choose corrected or printed"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Accounting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Corrected => "corrected",
+            Self::Printed => "printed",
         })
     }
 }
@@ -98,8 +173,10 @@ pub struct FederatedSetting {
     /// r: share of the budget for measurements; the rest is for selections.
     pub measure_share: f64,
     /// Whether the noise is halved after a round that hardly changed the model (AIM's annealing). Every party is then
-    /// charged for all rounds, so `most_rounds` must equal `rounds`.
+    /// charged for all rounds, so `most_rounds` must equal `rounds`. The same holds under [`Accounting::Printed`].
     pub anneal: bool,
+    /// Whether the run keeps its budget, or repeats printed figures.
+    pub accounting: Accounting,
     /// Number of steps of the fits between rounds, and of the last fit.
     pub fit_steps: [usize; 2],
 }
@@ -119,6 +196,7 @@ impl FederatedSetting {
             most_rounds: 3,
             measure_share: 0.9,
             anneal: false,
+            accounting: Accounting::Corrected,
             fit_steps: [100, 1000],
         }
     }
@@ -151,8 +229,9 @@ impl FederatedSetting {
             let range = "from 1 to the number of rounds";
             return refuse("rounds of a party", range, f64::from(self.most_rounds));
         }
-        if self.anneal && self.most_rounds != self.rounds {
-            let range = "all rounds where noise is annealed";
+        let charges_all = self.anneal || self.accounting == Accounting::Printed;
+        if charges_all && self.most_rounds != self.rounds {
+            let range = "all rounds where every round is charged";
             return refuse("rounds of a party", range, f64::from(self.most_rounds));
         }
         if !(self.measure_share > 0.0 && self.measure_share < 1.0) {
@@ -187,16 +266,42 @@ impl FederatedSetting {
         Ok(())
     }
 
-    /// Returns the candidates for measurement: the subsets of the workload's sets. `AugPrivate` excludes the 1-ways,
-    /// which are released anyway; `NaiveBayes` has the 1-ways only.
+    /// Returns the candidates for measurement: the subsets of the workload's sets. Methods that combine the 1-ways
+    /// exclude them, because they are released anyway; `NaiveBayes` has the 1-ways only.
     pub fn candidates(&self) -> Vec<Candidate> {
         let mut all = candidates(&self.job, true);
-        match self.method {
-            Method::NaiveBayes => all.retain(|candidate| candidate.clique.len() == 1),
-            Method::AugPrivate => all.retain(|candidate| candidate.clique.len() > 1),
-            Method::Naive | Method::AugOracle | Method::Random => {}
+        if self.method.combines_one_ways() {
+            all.retain(|candidate| candidate.clique.len() > 1);
+        } else if self.method == Method::NaiveBayes {
+            all.retain(|candidate| candidate.clique.len() == 1);
         }
         all
+    }
+
+    /// Returns in how many of a party's rounds the 1-ways are summed too. The last round of the run has no such sums.
+    pub(crate) fn combined_rounds(&self, rounds: u32) -> u32 {
+        match self.method.combines_one_ways() {
+            true => rounds.min(self.rounds - 1),
+            false => 0,
+        }
+    }
+
+    /// Returns how many measurements a party pays for in a round, without the 1-ways: its choices, and those that it
+    /// measures locally before its last choice.
+    pub(crate) fn measurements_per_round(&self) -> u64 {
+        let choices = u64::from(self.local_steps);
+        match self.accounting {
+            Accounting::Corrected if self.method.selects() => 2 * choices - 1,
+            _ => choices,
+        }
+    }
+
+    /// Divides the noise of a sum among its parties. If the server adds the noise, nobody's share is known to others.
+    pub(crate) fn shares(&self, variance_units: u64, parties: u32) -> Result<NoiseShares, Error> {
+        Ok(match self.accounting {
+            Accounting::Corrected => NoiseShares::new(variance_units, parties)?,
+            Accounting::Printed => NoiseShares::with_colluders(variance_units, parties, 0)?,
+        })
     }
 }
 

@@ -4,7 +4,7 @@ mod cluster;
 mod draw;
 mod synthfs;
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use fhaim_domain::Table;
 use rand::{Rng, RngCore, seq::SliceRandom};
@@ -30,6 +30,18 @@ pub enum Rule {
     Shares(f64),
     /// `qli`: each party draws three classes, and a class is split evenly among the parties that drew it.
     Classes,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Equal => f.pad("ns"),
+            Self::Cluster => f.pad("cluster"),
+            Self::ClassShares(concentration) => write!(f, "dli:{concentration}"),
+            Self::Shares(concentration) => write!(f, "qs:{concentration}"),
+            Self::Classes => f.pad("qli"),
+        }
+    }
 }
 
 impl FromStr for Rule {

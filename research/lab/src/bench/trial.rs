@@ -431,13 +431,13 @@ fn errors(table: &Table, shares: &[Vec<f64>], cliques: &[Clique]) -> Result<Vec<
     errors.collect()
 }
 
-/// Returns the mean and its standard error (`None` for a single value).
+/// Returns the mean and its standard error: `None` for a single value, and for values that are not all finite.
 pub fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n.max(1.0);
     let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
     let error = (values.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt());
-    (mean, error)
+    (mean, error.filter(|error| error.is_finite()))
 }
 
 #[cfg(test)]
@@ -458,9 +458,10 @@ mod tests {
     }
 
     #[test]
-    fn single_value_has_no_standard_error() {
+    fn single_and_infinite_values_have_no_standard_error() {
         assert_eq!(mean_and_error(&[3.0]), (3.0, None));
         assert_eq!(mean_and_error(&[1.0, 3.0]), (2.0, Some(1.0)));
         assert_eq!(mean_and_error(&[2.0, 2.0]), (2.0, Some(0.0)));
+        assert_eq!(mean_and_error(&[2.0, f64::INFINITY]), (f64::INFINITY, None));
     }
 }

@@ -14,6 +14,9 @@ pub enum FederateCommand<R: Randomness> {
     /// Split a table among simulated parties, to test a federation on it
     #[command(after_help = SPLIT_EXAMPLES)]
     Split(Drawing<SplitArguments, R>),
+    /// Make the tables of simulated parties with skewed features (SynthFS of the FLAIM paper)
+    #[command(after_help = SYNTHFS_EXAMPLES)]
+    Synthfs(Drawing<SynthFsArguments, R>),
     /// Make a synthetic table from the tables of many parties, each with its own privacy ledger
     #[command(after_help = RUN_EXAMPLES)]
     Run(Drawing<FederateArguments, R>),
@@ -31,6 +34,14 @@ Rules:
   qs:A     all records in shares from Dirichlet(A): different sizes [default A: 0.5]
   qli      each party draws three classes";
 
+const SYNTHFS_EXAMPLES: &str = "\
+Examples:
+  fhaim-lab federate synthfs --parties 100 --skew 2 --schema synthfs.schema.json --out parts
+  fhaim-lab federate run --parts parts --schema synthfs.schema.json --epsilon 1 --out s.csv
+
+A table has 10 features of 41 bins. For each party and feature, a mean from 1 to 40 is drawn with \
+probability proportional to mean^-A; values are normal around it with variance 1.";
+
 const RUN_EXAMPLES: &str = "\
 Examples:
   fhaim-lab federate run --parts parts --schema a.json --method aug-private --epsilon 1 --out s.csv
@@ -39,8 +50,9 @@ Examples:
 
 Methods:
   aug-private  each party chooses what to measure, and discounts its difference from the others
+  aug-proxy    as aug-private, without new sums of all columns in every round
   naive        each party chooses by its own table only
-  random       the server draws what is measured
+  random       each party draws what is measured
   naive-bayes  models attributes as independent
   dist-aim     AIM over the sums of all parties drawn so far, in the clear
 
@@ -73,6 +85,33 @@ pub struct SplitArguments {
     pub strictness: StrictnessArguments,
 }
 
+/// Arguments of `federate synthfs`.
+#[derive(Debug, Args)]
+pub struct SynthFsArguments {
+    /// Number of parties
+    #[arg(long, value_name = "K", value_parser = count)]
+    pub parties: NonZeroUsize,
+    /// Number of records of each party
+    #[arg(long, value_name = "N", value_parser = count, default_value = "500")]
+    pub records: NonZeroUsize,
+    /// Exponent of the distribution of means: parties with a larger one are more alike
+    #[arg(long, value_name = "A", allow_negative_numbers = true, value_parser = finite)]
+    pub skew: f64,
+    /// File for the schema of the tables
+    #[arg(long, value_name = "JSON")]
+    pub schema: PathBuf,
+    /// Folder for the parties' tables: new or empty
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+}
+
+fn finite(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() => Ok(value),
+        _ => Err("a finite number".to_owned()),
+    }
+}
+
 /// The method of a federated run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Federation {
@@ -91,13 +130,15 @@ impl FromStr for Federation {
     fn from_str(name: &str) -> Result<Self, String> {
         match name {
             DIST_AIM => Ok(Self::DistAim),
-            _ => match name.parse() {
-                Ok(Method::AugOracle) => Err(
-                    "aug-oracle reads all tables and is not private: only `fhaim-lab bench federated` runs it"
+            _ => match name.parse::<Method>() {
+                Ok(method) if !method.is_private() => Err(format!(
+                    "{method} reads all tables and is not private: only `fhaim-lab bench federated` runs it"
+                )),
+                Ok(method) => Ok(Self::Flaim(method)),
+                Err(_) => Err(
+                    "choose aug-private, aug-proxy, naive, random, naive-bayes or dist-aim"
                         .to_owned(),
                 ),
-                Ok(method) => Ok(Self::Flaim(method)),
-                Err(_) => Err("choose aug-private, naive, random, naive-bayes or dist-aim".to_owned()),
             },
         }
     }
@@ -173,7 +214,7 @@ pub struct FederateArguments {
     /// File for the payments of each party
     #[arg(long, value_name = "JSON")]
     pub ledger: Option<PathBuf>,
-    /// Number of synthetic records [default: the noisy number of records of the first parties]
+    /// Number of synthetic records [default: the mean of the noisy numbers that parties released, times their number]
     #[arg(long, value_name = "N", value_parser = count)]
     pub rows: Option<NonZeroUsize>,
     /// Maximum memory for the model, in MB

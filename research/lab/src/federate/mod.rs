@@ -3,6 +3,7 @@
 pub mod args;
 mod run;
 mod split;
+mod synthfs;
 
 use fhaim_files::progress::Progress;
 
@@ -16,6 +17,7 @@ pub fn dispatch<R: Randomness>(
 ) -> Result<(), Error> {
     match command {
         FederateCommand::Split(drawing) => split::run(&drawing.arguments, drawing.seed()),
+        FederateCommand::Synthfs(drawing) => synthfs::run(&drawing.arguments, drawing.seed()),
         FederateCommand::Run(drawing) => run::run(&drawing.arguments, drawing.seed(), progress),
     }
 }

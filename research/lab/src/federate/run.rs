@@ -141,7 +141,7 @@ pub fn run(
     let finished = federate(arguments.method, setting, &tables, seed, progress)?;
     remember(known.as_ref(), arguments, &finished.ledgers)?;
 
-    let modelled = (finished.outcome.model.total().round() as usize).max(1);
+    let modelled = (finished.outcome.records.round() as usize).max(1);
     // Noise can make the number of records larger than memory permits.
     let modelled = modelled.min(size::most_records(schema.columns().len()));
     let records = arguments.rows.map_or(modelled, NonZeroUsize::get);
@@ -199,16 +199,12 @@ fn summary(
 
 /// Rejects flags that the method does not use.
 fn check(arguments: &FederateArguments) -> Result<(), Error> {
+    let steps = ("--local-steps", arguments.local_steps.is_some());
     let unused = match arguments.method {
-        Federation::DistAim => [
-            ("--most-rounds", arguments.most_rounds.is_some()),
-            ("--local-steps", arguments.local_steps.is_some()),
-            ("--anneal", arguments.anneal),
-        ],
+        Federation::DistAim => [("--most-rounds", arguments.most_rounds.is_some()), steps],
         Federation::Flaim(Method::Random) => [
             ("--measure-share", arguments.measure_share.is_some()),
-            ("--local-steps", arguments.local_steps.is_some()),
-            ("", false),
+            steps,
         ],
         Federation::Flaim(_) => return Ok(()),
     };

@@ -49,7 +49,7 @@ pub fn run(arguments: &SplitArguments, seed: Option<InsecureTestSeed>) -> Result
 }
 
 /// Creates the folder. It must be empty, because a run would read other files in it as parties' tables.
-fn make_folder(out: &Path) -> Result<(), Error> {
+pub(super) fn make_folder(out: &Path) -> Result<(), Error> {
     let refuse = |source| Error::Write {
         path: out.to_owned(),
         source,
@@ -104,19 +104,22 @@ fn write(
                 .to_owned(),
         });
     }
-    let width = parties.to_string().len().max(3);
     let mut files = Vec::with_capacity(parties);
     for (party, writer) in writers.into_iter().enumerate() {
         let bytes = writer
             .into_inner()
             .map_err(|error| unwritten(error.into_error().into()))?;
-        let mut file = StagedFile::create(
-            &out.join(format!("part-{party:0width$}.csv")),
-            Existing::Replace,
-        )?;
+        let mut file = create_part(out, party, parties)?;
         file.write_bytes(&bytes)?;
         // There can be more parties than files that a process may keep open.
         files.push(file.finish()?);
     }
     Ok(rename_all(files)?)
+}
+
+/// Creates the file of a party.
+pub(super) fn create_part(out: &Path, party: usize, parties: usize) -> Result<StagedFile, Error> {
+    let width = parties.to_string().len().max(3);
+    let path = out.join(format!("part-{party:0width$}.csv"));
+    Ok(StagedFile::create(&path, Existing::Replace)?)
 }

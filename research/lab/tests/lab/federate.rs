@@ -79,6 +79,47 @@ fn split_keeps_every_record_and_run_writes_a_ledger_per_party() {
     }
 }
 
+/// Only some parties take part, but the synthetic table is as long as all parties' tables together.
+#[test]
+fn synthetic_table_has_about_as_many_records_as_all_parties() {
+    let folder = folder(table(2000), SCHEMA);
+    let split = lab(folder.path(), &[&SPLIT[..], &["--parties", "20"]].concat());
+    assert!(split.status.success(), "{}", stderr(&split));
+    for method in ["naive", "dist-aim"] {
+        let more = [
+            "--method",
+            method,
+            "--epsilon",
+            "100",
+            "--rounds",
+            "3",
+            "--yes",
+        ];
+        let run = lab(folder.path(), &[&RUN[..], &more, &["--json"]].concat());
+        assert!(run.status.success(), "{method}: {}", stderr(&run));
+        let summary: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        let records = summary["records"].as_u64().unwrap();
+        assert!((1900..2100).contains(&records), "{method}: {records}");
+    }
+}
+
+#[test]
+fn synthfs_makes_parties_that_a_run_reads() {
+    let folder = folder(table(30), SCHEMA);
+    let make =
+        "federate synthfs --parties 8 --records 20 --skew 1 --schema x.schema.json --out skewed";
+    let words: Vec<&str> = make.split(' ').collect();
+    let made = lab(folder.path(), &words);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let said = String::from_utf8(made.stdout).unwrap();
+    assert_eq!(said, "8 parties of 20 records each in skewed\n");
+    assert_eq!(names(&folder.path().join("skewed")).len(), 8);
+    let run = "federate run --parts skewed --schema x.schema.json --epsilon 20 --rounds 2 --rows 9 --out y.csv --yes";
+    let words: Vec<&str> = run.split(' ').collect();
+    let run = lab(folder.path(), &words);
+    assert!(run.status.success(), "{}", stderr(&run));
+}
+
 /// There can be more parties than files that a process may keep open.
 #[cfg(unix)]
 #[test]

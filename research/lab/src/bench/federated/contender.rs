@@ -9,7 +9,7 @@ use fhaim_federated::Method;
 pub enum Contender {
     /// FLAIM with one of its methods.
     Flaim(Method),
-    /// AIM over the parties that were drawn so far.
+    /// AIM over the parties that were drawn so far. Its secret sharing is simulated in the clear.
     DistAim,
     /// AIM over the whole table: a single party, which takes part in every round.
     Aim,
@@ -22,9 +22,11 @@ pub enum Contender {
 
 impl Contender {
     /// All contenders.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Flaim(Method::Naive),
         Self::Flaim(Method::AugOracle),
+        Self::Flaim(Method::AugOracleCombined),
+        Self::Flaim(Method::AugProxy),
         Self::Flaim(Method::AugPrivate),
         Self::Flaim(Method::Random),
         Self::Flaim(Method::NaiveBayes),

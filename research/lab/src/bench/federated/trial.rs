@@ -5,25 +5,21 @@ use std::{sync::Arc, time::Instant};
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::{Rho, accounting};
 use fhaim_eval::{Boosted, BoostingOptions, auc, workload_error};
-use fhaim_federated::{
-    FederatedSetting, FederatedSource, Method, PooledRun, partition::partition, play,
-    random_triples,
-};
+use fhaim_federated::{FederatedSetting, FederatedSource, Method, PooledRun, play};
 use fhaim_lab_eval::likelihood;
-use fhaim_release::{Holders, MechanismJob, MechanismRun, Workload};
+use fhaim_release::{Holders, MechanismJob, MechanismRun};
 use fhaim_synth::{FittedModel, MechanismName};
 use rand::{SeedableRng, rngs::StdRng};
 use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 
+use super::source::{Divided, Source};
 use super::{Contender, DELTA, FederatedArguments};
 use crate::error::Error;
 
-/// Share of the records that are split among parties.
-const SEEN: f64 = 0.9;
-
-/// Number of triples in the workload.
-const TRIPLES: usize = 64;
+/// Bytes that a party of DistAIM sends for a cell: two of three shares of 8 bytes to each of three servers (Araki et al.
+/// 2016), as FLAIM's program counts them. Here no share is sent.
+const SHARED_CELL_BYTES: usize = 48;
 
 /// Share of the budget that is reserved for the gaps of sums of noise.
 const GAPS: f64 = 1e-6;
@@ -42,6 +38,10 @@ pub struct Trial {
     pub spent: f64,
     /// Mean megabytes of masked cells that a party sent; `None` for methods without masks.
     pub sent_mb: Option<f64>,
+    /// Mean megabytes of cells and models that a party sent and received, over the parties that took part.
+    pub traffic_mb: Option<f64>,
+    /// Number of rounds; 0 for methods without rounds.
+    pub rounds: u32,
     pub dropped: usize,
     pub seconds: f64,
 }
@@ -51,36 +51,31 @@ struct Made {
     model: Arc<dyn FittedModel>,
     spent: Rho,
     sent_mb: Option<f64>,
+    traffic_mb: Option<f64>,
+    rounds: u32,
     dropped: usize,
 }
 
 /// Runs a contender once. The seed decides the split, the workload, the partition and all draws.
 pub fn trial(
-    table: &Table,
+    source: &Source,
     contender: Contender,
     arguments: &FederatedArguments,
     epsilon: f64,
     seed: u64,
 ) -> Result<Trial, Error> {
     let mut rng = StdRng::seed_from_u64(seed);
-    let seen_records = (table.records() as f64 * SEEN).round() as usize;
-    let split = table.split(seen_records, &mut rng);
-    let (seen, unseen) = split.map_err(fhaim_domain::Error::from)?;
-    let workload = random_triples(table.domain(), TRIPLES, &mut rng)?;
-    let rows = partition(&seen, arguments.parties, &arguments.rule, &mut rng)?;
-    let parties = rows.iter().map(|rows| seen.select(rows));
-    let parties: Vec<Table> = parties
-        .collect::<Result<_, _>>()
-        .map_err(fhaim_domain::Error::from)?;
+    let divided = source.divide(arguments, &mut rng)?;
     let rho = accounting::rho(epsilon, DELTA)?;
-    let mut job = MechanismJob::new(table.domain().clone(), rho, seen.records() as u64);
+    let Divided { seen, .. } = &divided;
+    let mut job = MechanismJob::new(seen.domain().clone(), rho, seen.records() as u64);
     job.model_bytes = (arguments.model_mb * 1e6) as usize;
-    job.workload = workload.clone();
+    job.workload = divided.workload.clone();
     let mut noise = ChaCha20Rng::seed_from_u64(seed);
     let started = Instant::now();
-    let made = make(contender, arguments, job, (&seen, &parties), &mut noise)?;
+    let made = make(contender, arguments, job, &divided, &mut noise)?;
     let seconds = started.elapsed().as_secs_f64();
-    figures(&made, (&seen, &unseen), &workload, seed, &mut rng).map(|trial| Trial {
+    figures(&made, &divided, seed, &mut rng).map(|trial| Trial {
         spent: made.spent.to_f64() / rho.to_f64(),
         seconds,
         ..trial
@@ -91,15 +86,19 @@ fn make(
     contender: Contender,
     arguments: &FederatedArguments,
     job: MechanismJob,
-    (pooled, parties): (&Table, &[Table]),
+    divided: &Divided,
     rng: &mut ChaCha20Rng,
 ) -> Result<Made, Error> {
+    let parties = divided.parties.as_slice();
+    let rounds = arguments.rounds(&job.domain);
     let setting = |method| FederatedSetting {
-        rounds: arguments.rounds,
+        rounds,
         local_steps: arguments.local_steps,
         participation: arguments.participation,
-        most_rounds: arguments.most_rounds.min(arguments.rounds),
+        most_rounds: arguments.most_rounds(rounds),
         measure_share: arguments.measure_share,
+        anneal: arguments.anneal,
+        accounting: arguments.accounting,
         ..FederatedSetting::new(job.clone(), method)
     };
     match contender {
@@ -107,20 +106,25 @@ fn make(
         Contender::Aim => {
             let alone = FederatedSetting {
                 participation: 1.0,
-                most_rounds: arguments.rounds,
+                most_rounds: rounds,
                 local_steps: 1,
                 ..setting(Method::Naive)
             };
-            federate(alone, std::slice::from_ref(pooled), rng)
+            federate(alone, std::slice::from_ref(&divided.seen), rng)
         }
         Contender::DistAim => {
-            let run = PooledRun::new(&setting(Method::Naive), parties, rng)?;
+            let setting = setting(Method::Naive);
+            let run = PooledRun::new(&setting, parties, rng)?;
             let (outcome, ledgers) = run.run(&mut |_| {})?;
             let spent = ledgers.iter().map(|ledger| ledger.spent()).max();
+            let candidates = setting.candidates();
+            let cells: usize = candidates.iter().map(|candidate| candidate.cells).sum();
             Ok(Made {
                 model: Arc::new(outcome.model),
                 spent: spent.unwrap_or(Rho::ZERO),
                 sent_mb: None,
+                traffic_mb: Some((cells * SHARED_CELL_BYTES) as f64 / 1e6),
+                rounds: outcome.rounds,
                 dropped: outcome.dropped,
             })
         }
@@ -138,10 +142,14 @@ fn federate(
     let run = play(&Arc::new(setting), parties, rng, &mut server, &mut |_| {})?;
     let spent = run.ledgers.iter().map(|ledger| ledger.spent()).max();
     let sent: u64 = run.sent.iter().sum();
+    let received: u64 = run.received.iter().sum();
+    let took_part = run.sent.iter().filter(|&&bytes| bytes > 0).count().max(1);
     Ok(Made {
         model: Arc::new(run.outcome.model),
         spent: spent.unwrap_or(Rho::ZERO),
         sent_mb: Some(sent as f64 / 1e6 / parties.len() as f64),
+        traffic_mb: Some((sent + received) as f64 / 1e6 / took_part as f64),
+        rounds: run.outcome.rounds,
         dropped: run.outcome.dropped,
     })
 }
@@ -174,21 +182,19 @@ fn stage(
         model: outcome.model,
         spent: spent.ok_or(Error::Job("the gaps of noise exceed the budget".to_owned()))?,
         sent_mb: None,
+        traffic_mb: None,
+        rounds: 0,
         dropped: 0,
     })
 }
 
-fn figures(
-    made: &Made,
-    (seen, unseen): (&Table, &Table),
-    workload: &Workload,
-    seed: u64,
-    rng: &mut StdRng,
-) -> Result<Trial, Error> {
+fn figures(made: &Made, divided: &Divided, seed: u64, rng: &mut StdRng) -> Result<Trial, Error> {
+    let Divided { seen, unseen, .. } = divided;
     let model = made.model.as_ref();
     let columns = model.sample(seen.records(), rng);
     let drawn = Table::new(seen.shared_schema(), columns).map_err(fhaim_domain::Error::from)?;
-    let sets: Vec<Clique> = workload
+    let sets: Vec<Clique> = divided
+        .workload
         .sets()
         .map(|(attributes, _)| Clique::new(attributes.iter().copied()))
         .collect();
@@ -211,6 +217,8 @@ fn figures(
         auc: predicted(&drawn, unseen)?,
         spent: 0.0,
         sent_mb: made.sent_mb,
+        traffic_mb: made.traffic_mb,
+        rounds: made.rounds,
         dropped: made.dropped,
         seconds: 0.0,
     })

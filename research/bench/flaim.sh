@@ -1,0 +1,61 @@
+#!/bin/sh
+# Stores the results of docs/research/flaim.md: one for each setting and method, those that are stored already excepted.
+#
+#   FHAIM_DATA_DIR=DIR research/bench/flaim.sh FHAIM-LAB [SEEDS]
+#
+# DIR has adult, magic and census (research/bench/tables.sh) and credit (research/bench/flaim_tables.py). SEEDS is the
+# number of runs of the tables (default 10); plots have three. A second run continues; remove a file to repeat it.
+# Then `python3 research/chapters.py write` writes tables and plots.
+set -eu
+
+[ $# -ge 1 ] || { echo "usage: research/bench/flaim.sh FHAIM-LAB [SEEDS]" >&2; exit 2; }
+program=$1
+seeds=${2:-10}
+root=$(dirname "$0")/..
+
+# store SETTING METHODS ARGUMENTS... : stores flaim-SETTING-METHOD for each method
+store() {
+    setting=$1 methods=$2
+    shift 2
+    for method in $methods; do
+        name=flaim-$setting-$method
+        [ -f "$root/results/$name.json" ] && continue
+        echo "$name"
+        python3 "$root/chapters.py" store "$name" --program "$program" -- --quiet bench federated "$@" --method "$method"
+    done
+}
+
+all="aim dist-aim aug-private naive aug-oracle"
+plotted="dist-aim aug-private naive"
+ablation="naive aug-oracle aug-oracle-combined aug-proxy aug-private"
+baselines="aim aug-private naive random naive-bayes"
+printed="--accounting printed"
+
+store adult-printed "$all" adult $printed --seeds "$seeds"
+store adult-ours "$all" adult --seeds "$seeds"
+store adult-all-rounds "aug-private naive aug-oracle" adult --most-rounds 10 --seeds "$seeds"
+store adult-5-printed "$baselines" adult $printed --epsilon 5 --seeds "$seeds"
+for rounds in 10 4 32; do
+    store "ablation-$rounds" "$ablation" adult $printed --epsilon 5 --rounds $rounds --seeds 3
+done
+for rounds in 4 32 96; do
+    store "rounds-$rounds" "$plotted" adult $printed --rounds $rounds --seeds 3
+done
+store anneal "$all" adult --anneal --seeds 3
+for skew in 1 2 3 5; do
+    store "synthfs-$skew" "aim $plotted" "synthfs:$skew" $printed --seeds 3
+done
+for epsilon in 0.5 2 5; do
+    store "epsilon-$epsilon" "aim $plotted" adult $printed --epsilon $epsilon --seeds 3
+done
+for participation in 0.05 0.3 0.5; do
+    store "participation-$participation" "$plotted" adult $printed --participation $participation --seeds 3
+done
+for beta in 0.05 0.1 0.3 0.8; do
+    store "skew-$beta" "$plotted" adult $printed --rule "dli:$beta" --seeds 3
+done
+for table in magic census credit; do
+    store "$table-printed" "$all" $table $printed --seeds "$seeds"
+    store "$table-ours" "$all" $table --seeds "$seeds"
+done
+store credit-5-printed "$baselines" credit $printed --epsilon 5 --seeds "$seeds"
