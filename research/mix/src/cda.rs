@@ -137,7 +137,7 @@ pub struct CdaCost {
 /// Epsilons that the paper claims for correlated noise. Neither is the cost of what the server sees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CapeClaims {
-    /// Theorem 1, which charges g_s alone.
+    /// Theorem 1, which charges only g_s.
     pub theorem: f64,
     /// The appendix, which charges `e_s + g_s` on a single party's vector.
     pub appendix: f64,
