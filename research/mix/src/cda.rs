@@ -9,14 +9,14 @@
 //! - Neighbouring tables differ in one record, which is replaced by another of the same class and party.
 //! - A record can only be in mixes of the same class: T / Y mixes, each with probability l / n.
 //! - Classes are published without noise.
-//! - The noise is discrete. Parties that add noise together mask it, instead of correlating it.
+//! - The noise is discrete. Parties can add it together under masks, or correlate it like the paper's (CAPE).
 
 use fhaim_dp::{DiscreteGaussian, rounded_up};
 use fhaim_federated::{MODULUS, PairKeys, lift};
 use fhaim_rdp::Mixing;
 use rand::CryptoRng;
 
-use crate::{Error, Mixes, Points};
+use crate::{Correlated, Error, Mixes, Points};
 
 /// How parties add noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,68 @@ pub enum CdaNoise {
     /// The parties add noise together. The server sees only the sum of their masked vectors. Fewer than a third of the
     /// parties may tell the server their draws. (This is the aim of CAPE, with masks instead of correlated Gaussians.)
     Shared,
+    /// The parties add noise that mostly cancels in their sum, as in the paper's Algorithm 1 ([`Correlated`]). The server
+    /// sees each party's vector with its noise. The cost is that of all vectors together. As with shared noise, fewer
+    /// than a third of the parties may tell the server their draws.
+    Correlated,
+}
+
+impl CdaNoise {
+    /// Number of parties whose noise is relied on.
+    fn honest(self, parties: usize) -> usize {
+        match self {
+            Self::Conventional => 1,
+            Self::Shared | Self::Correlated => parties - (parties.div_ceil(3) - 1),
+        }
+    }
+
+    /// Plans the noise of a scale on a party's vector.
+    fn of_scale(self, parties: usize, scale: u64) -> Result<Noise, Error> {
+        let honest = whole(self.honest(parties))?;
+        Ok(match self {
+            Self::Conventional => Noise::Own { scale, honest: 1 },
+            Self::Shared => Noise::Own { scale, honest },
+            Self::Correlated => {
+                let noise = Correlated::new(whole(parties)?, scale, MIN_SCALE);
+                Noise::Correlated { noise, honest }
+            }
+        })
+    }
+}
+
+/// Planned noise on the parties' vectors, in the integer units of features.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Noise {
+    /// Each party adds noise of this scale. The noise of `honest` of them protects a record.
+    Own { scale: u64, honest: u32 },
+    /// Each party adds correlated noise, and `honest` of them do not collude.
+    Correlated { noise: Correlated, honest: u32 },
+}
+
+impl Noise {
+    /// Returns the deviation of noise on a single vector that costs a record as much.
+    fn protection(self) -> f64 {
+        match self {
+            Self::Own { scale, honest } => scale as f64 * f64::from(honest).sqrt(),
+            Self::Correlated { noise, honest } => noise.protection(honest),
+        }
+    }
+
+    /// Returns the deviation of the noise that each party adds to the sum of all vectors.
+    fn remaining(self) -> f64 {
+        match self {
+            Self::Own { scale, .. } => scale as f64,
+            Self::Correlated { noise, .. } => noise.of_own(),
+        }
+    }
+
+    /// Returns the distribution of the noise that each party adds to the sum of all vectors.
+    fn sampler(self) -> Result<DiscreteGaussian, Error> {
+        match self {
+            Self::Own { scale, .. } => Ok(DiscreteGaussian::new(scale)?),
+            Self::Correlated { noise, .. } => noise.own(),
+        }
+    }
 }
 
 /// The smallest scale of a party's discrete Gaussian. The distribution of a sum of such samples differs from one sample
@@ -48,10 +110,9 @@ pub struct Cda {
     mix: usize,
     samples: usize,
     noise: CdaNoise,
-    /// Scale of a party's noise on a sum, in the integer units of features; `None` for no noise.
-    scale: Option<u64>,
+    /// `None` for no noise.
+    planned: Option<Noise>,
     cost: CdaCost,
-    mixing: Option<Mixing>,
 }
 
 /// Privacy cost of mixes to the record that pays most.
@@ -67,6 +128,19 @@ pub struct CdaCost {
     pub rate: f64,
     /// Number of mixes that a record may be in.
     pub samples: usize,
+    /// Standard deviation of the noise on a feature of the mean over all parties, for records of norm 1.
+    pub released: f64,
+    /// For correlated noise: what the paper's two analyses say about the same noise.
+    pub claims: Option<CapeClaims>,
+}
+
+/// Epsilons that the paper claims for correlated noise. Neither is the cost of what the server sees.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CapeClaims {
+    /// Theorem 1, which charges only g_s.
+    pub theorem: f64,
+    /// The appendix, which charges `e_s + g_s` on a single party's vector.
+    pub appendix: f64,
 }
 
 impl Cda {
@@ -110,14 +184,15 @@ impl Cda {
             mix,
             samples,
             noise,
-            scale: None,
-            mixing: None,
+            planned: None,
             cost: CdaCost {
                 epsilon: f64::INFINITY,
                 order: 0,
                 deviation: 0.0,
                 rate,
                 samples: in_class,
+                released: 0.0,
+                claims: None,
             },
         };
         if let Some((epsilon, delta)) = budget {
@@ -139,15 +214,13 @@ impl Cda {
         fhaim_dp::accounting::rho(epsilon, delta)?;
         let moved = parties.iter().map(Points::replaced_squared).max();
         let moved = (moved.unwrap_or(0) as f64).sqrt();
-        let honest = self.honest(parties.len());
-        let of_scale = |scale: u64| {
-            let whole = scale as f64 * (honest as f64).sqrt();
-            2.0 * whole / (self.mix as f64 * moved)
-        };
-        // From the third on, the terms of the bound do not fall with the noise, so small budgets may be out of reach.
+        // A record of norm 1 moves a sum by 2; a record here moves it by `moved`.
+        let of_mean = |deviation: f64| 2.0 * deviation / (self.mix as f64 * moved);
+        let of_scale = |scale: u64| self.noise.of_scale(parties.len(), scale);
+        let largest = of_scale(DiscreteGaussian::MAX_SCALE - 2)?.protection();
         let out_of_reach = || {
             let most = Mixing {
-                deviation: of_scale(DiscreteGaussian::MAX_SCALE - 2),
+                deviation: of_mean(largest),
                 ..mixing
             };
             match most.epsilon(delta) {
@@ -159,49 +232,57 @@ impl Cda {
             }
         };
         let deviation = mixing.least_deviation(epsilon, delta);
-        mixing.deviation = deviation.map_err(|_| out_of_reach())?;
-        // A record of norm 1 moves a sum by 2; a record here moves it by `moved`.
-        let needed = self.mix as f64 * mixing.deviation * moved / 2.0;
-        // Start slightly below the needed scale, for any rounding: the least sufficient scale is at most two
-        // above.
-        let share = (needed / (honest as f64).sqrt() - 1.0).floor();
-        if share >= (DiscreteGaussian::MAX_SCALE - 2) as f64 {
+        let needed = deviation.map_err(|_| out_of_reach())? / of_mean(1.0);
+        if needed >= largest {
             return Err(out_of_reach());
         }
-        // The cast turns a negative share into 0.
-        let mut scale = (share as u64).max(MIN_SCALE);
-        let (spent, order) = loop {
-            mixing.deviation = of_scale(scale);
+        // Protection is proportional to the scale, apart from rounding. Start slightly below the needed scale: the
+        // least sufficient scale is at most two above. The cast turns a negative number into 0.
+        let share = needed * (DiscreteGaussian::MAX_SCALE - 2) as f64 / largest;
+        let mut scale = ((share - 1.0).floor() as u64).max(MIN_SCALE);
+        let (noise, spent, order) = loop {
+            let noise = of_scale(scale)?;
+            mixing.deviation = of_mean(noise.protection());
             let (spent, order) = mixing.epsilon(delta)?;
             if spent <= epsilon {
-                break (spent, order);
+                break (noise, spent, order);
             }
             scale += 1;
         };
-        self.scale = Some(scale);
-        self.mixing = Some(mixing);
+        self.cost.claims = match noise {
+            Noise::Own { .. } => None,
+            Noise::Correlated { noise, .. } => {
+                let of = |deviation| {
+                    let deviation = of_mean(deviation);
+                    Mixing {
+                        deviation,
+                        ..mixing
+                    }
+                    .epsilon(delta)
+                };
+                Some(CapeClaims {
+                    theorem: of(noise.of_own())?.0,
+                    appendix: of(noise.of_vector())?.0,
+                })
+            }
+        };
         self.cost = CdaCost {
             epsilon: spent,
             order,
             deviation: mixing.deviation,
+            released: of_mean(noise.remaining()) / (parties.len() as f64).sqrt(),
             ..self.cost
         };
+        self.planned = Some(noise);
         Ok(())
-    }
-
-    /// Number of parties whose noise is relied on.
-    fn honest(&self, parties: usize) -> usize {
-        match self.noise {
-            CdaNoise::Conventional => 1,
-            CdaNoise::Shared => parties - (parties.div_ceil(3) - 1),
-        }
     }
 
     /// Rejects plans whose sums could exceed the range of masked integers.
     fn check_room(&self, parties: &[Points]) -> Result<(), Error> {
         let largest = parties.iter().map(Points::largest).max().unwrap_or(0);
         let one = largest.saturating_mul(self.mix as u64);
-        let one = one.saturating_add(self.scale.unwrap_or(0).saturating_mul(ROOM));
+        let noise = self.planned.map_or(0.0, Noise::remaining);
+        let one = one.saturating_add((noise as u64).saturating_mul(ROOM));
         if one.saturating_mul(parties.len() as u64) < MODULUS / 2 {
             return Ok(());
         }
@@ -230,7 +311,7 @@ impl Cda {
         smallest_class(parties, &classes, self.mix)?;
         let width = parties.first().map_or(0, Points::width);
         let by_class: Vec<_> = parties.iter().map(Points::by_class).collect();
-        let noise = self.scale.map(DiscreteGaussian::new).transpose()?;
+        let noise = self.planned.map(Noise::sampler).transpose()?;
         let masked = self.noise == CdaNoise::Shared && parties.len() > 1;
         let keys = PairKeys::agree(if masked { parties.len() } else { 0 }, rng);
         let everyone: Vec<usize> = (0..keys.len()).collect();
@@ -247,13 +328,18 @@ impl Cda {
                 .zip(&by_class)
                 .map(|(party, by_class)| self.vector(party, &by_class[class], noise, rng))
                 .collect();
-            if masked {
-                let masked: Vec<Vec<u64>> = (keys.iter().zip(&vectors))
-                    .map(|(keys, vector)| keys.mask(vector, &everyone, number as u64))
-                    .collect();
-                mixes.sums.extend(lift(&masked));
-            } else {
-                mixes.sums.extend(sum(&vectors, width));
+            match self.planned {
+                Some(Noise::Correlated { noise, .. }) => {
+                    let messages = noise.messages(&vectors, rng)?;
+                    mixes.sums.extend(noise.sum(&messages, width));
+                }
+                _ if masked => {
+                    let masked: Vec<Vec<u64>> = (keys.iter().zip(&vectors))
+                        .map(|(keys, vector)| keys.mask(vector, &everyone, number as u64))
+                        .collect();
+                    mixes.sums.extend(lift(&masked));
+                }
+                _ => mixes.sums.extend(sum(&vectors, width)),
             }
             mixes.labels.push(class as u32);
         }
@@ -343,7 +429,8 @@ fn whole(number: usize) -> Result<u32, Error> {
     })
 }
 
-fn sum(vectors: &[Vec<i64>], width: usize) -> Vec<i64> {
+/// Returns the sum of the vectors.
+pub(crate) fn sum(vectors: &[Vec<i64>], width: usize) -> Vec<i64> {
     let mut sums = vec![0; width];
     for vector in vectors {
         for (sum, value) in sums.iter_mut().zip(vector) {
@@ -351,74 +438,4 @@ fn sum(vectors: &[Vec<i64>], width: usize) -> Vec<i64> {
         }
     }
     sums
-}
-
-/// Cost in zCDP of the correlated Gaussians that CAPE itself uses.
-///
-/// `honest` parties do not collude; every other party tells the server its draws. One record moves a party's vector by
-/// `delta` (L2). Party s adds g_s, of deviation `own`, and e_s: a draw of deviation `cancelled` minus the mean of all
-/// parties' draws.
-///
-/// Given the sum of their draws, the honest parties' vectors have covariance `own^2 I + cancelled^2 (I - 11'/h)`. The
-/// cost is `delta^2 / 2` times the first entry of its inverse.
-pub fn correlated_rho(delta: f64, honest: u32, own: f64, cancelled: f64) -> f64 {
-    let alone = 1.0 / f64::from(honest);
-    let (own, cancelled) = (own * own, cancelled * cancelled);
-    delta * delta / 2.0 * (alone / own + (1.0 - alone) / (own + cancelled))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The first entry of a matrix's inverse, by Gauss-Jordan elimination on the first unit vector.
-    fn first_of_inverse(mut matrix: Vec<Vec<f64>>) -> f64 {
-        let n = matrix.len();
-        let mut right = vec![0.0; n];
-        right[0] = 1.0;
-        for pivot in 0..n {
-            let divisor = matrix[pivot][pivot];
-            for row in (0..n).filter(|&row| row != pivot) {
-                let factor = matrix[row][pivot] / divisor;
-                let above = matrix[pivot].clone();
-                for (entry, above) in matrix[row].iter_mut().zip(above) {
-                    *entry -= factor * above;
-                }
-                right[row] -= factor * right[pivot];
-            }
-        }
-        right[0] / matrix[0][0]
-    }
-
-    #[test]
-    fn correlated_rho_matches_the_inverse_covariance() {
-        for (honest, own, cancelled) in [(1u32, 0.7, 2.0), (2, 1.0, 0.5), (7, 0.3, 3.0)] {
-            let n = honest as usize;
-            let entry = |row: usize, column: usize| {
-                let same = f64::from(u8::from(row == column));
-                own * own * same + cancelled * cancelled * (same - 1.0 / n as f64)
-            };
-            let covariance = (0..n)
-                .map(|r| (0..n).map(|c| entry(r, c)).collect())
-                .collect();
-            let expected = 1.3f64.powi(2) / 2.0 * first_of_inverse(covariance);
-            let found = correlated_rho(1.3, honest, own, cancelled);
-            assert!(
-                (found / expected - 1.0).abs() < 1e-9,
-                "{honest}: {found} {expected}"
-            );
-        }
-    }
-
-    /// With CAPE's intended deviations and all S parties honest, the cost is 2S/(S+1) times the claim.
-    #[test]
-    fn cape_deviations_cost_nearly_twice_the_claim() {
-        for parties in [2u32, 10, 50] {
-            let all = f64::from(parties);
-            let local: f64 = 3.0;
-            let claim = 1.0 / (2.0 * local * local);
-            let cost = correlated_rho(1.0, parties, local / all.sqrt(), local);
-            assert!((cost / claim - 2.0 * all / (all + 1.0)).abs() < 1e-9);
-        }
-    }
 }

@@ -7,6 +7,7 @@
 //! | [`Points`] | records as integer vectors of a bounded norm, from tables and images |
 //! | [`idx`] | images and labels as IDX files |
 //! | [`Cda`] | DP-CDA (Saha, Tonoy and Imtiaz 2025), central and among parties, with corrected accounting |
+//! | [`Correlated`] | noise that cancels in the sum of all parties (CAPE), and its cost |
 //! | [`Groups`] | the exact variant: public groups, with each record in a fixed number of them |
 //! | [`encrypted`] | the exact variant under encryption, which gives the same integers |
 //!
@@ -18,6 +19,7 @@
 #![warn(missing_debug_implementations)]
 
 mod cda;
+mod correlated;
 pub mod encrypted;
 mod error;
 mod groups;
@@ -25,7 +27,8 @@ pub mod idx;
 mod mixes;
 mod points;
 
-pub use cda::{Cda, CdaCost, CdaNoise, MAX_VALUES, correlated_rho};
+pub use cda::{CapeClaims, Cda, CdaCost, CdaNoise, MAX_VALUES};
+pub use correlated::{Correlated, correlated_rho};
 pub use error::Error;
 pub use groups::{Groups, MAX_PLACES, Placed, Priced};
 pub use mixes::Mixes;

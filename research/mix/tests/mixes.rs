@@ -36,6 +36,7 @@ fn noiseless_mix_of_a_whole_class_is_its_mean() {
         (1, CdaNoise::Conventional),
         (4, CdaNoise::Conventional),
         (4, CdaNoise::Shared),
+        (4, CdaNoise::Correlated),
     ] {
         let parts = points.deal(parties, &mut rng).unwrap();
         let mix = 20 / parties;
@@ -56,12 +57,16 @@ fn noiseless_mix_of_a_whole_class_is_its_mean() {
     }
 }
 
-/// The deviation of a release from the exact sums matches the plan, and shared noise is smaller.
+/// The deviation of a release from the exact sums matches the plan; shared and correlated noise are smaller.
 #[test]
-fn noise_has_the_planned_deviation_and_shared_noise_is_smaller() {
+fn noise_has_the_planned_deviation_and_joint_noise_is_smaller() {
     let points = points(4000, 2);
     let mut deviations = Vec::new();
-    for noise in [CdaNoise::Conventional, CdaNoise::Shared] {
+    for noise in [
+        CdaNoise::Conventional,
+        CdaNoise::Shared,
+        CdaNoise::Correlated,
+    ] {
         let mut rng = ChaCha20Rng::seed_from_u64(5);
         let parts = points.deal(10, &mut rng).unwrap();
         let cda = Cda::plan(&parts, 8, 4000, noise, Some((5.0, 1e-5))).unwrap();
@@ -78,12 +83,37 @@ fn noise_has_the_planned_deviation_and_shared_noise_is_smaller() {
         deviations.push((squares / mixes.len() as f64).sqrt());
         // With three attributes, a replaced record moves a sum by sqrt(6); a record of norm 1 moves it by 2.
         let party = cost.deviation * 8.0 * 6f64.sqrt() / 2.0;
-        let honest: f64 = if noise == CdaNoise::Shared { 7.0 } else { 1.0 };
-        let expected = party / honest.sqrt() * 10f64.sqrt();
+        let share = match noise {
+            CdaNoise::Conventional => 1.0,
+            CdaNoise::Shared => 1.0 / 7.0,
+            // g_s has a tenth of the variance of e_s + g_s, and the server's view costs 10/7 + 6/7 / 1.1 times the
+            // claim.
+            CdaNoise::Correlated => (10.0 / 7.0 + 6.0 / 7.7) / 10.0,
+        };
+        let expected = party * f64::sqrt(10.0 * share);
+        let released = expected / 10.0 / (8.0 * 6f64.sqrt() / 2.0);
+        assert!((cost.released / released - 1.0).abs() < 0.01, "{cost:?}");
         let found = deviations.last().unwrap() / expected;
         assert!((found - 1.0).abs() < 0.1, "{noise:?}: {found}");
     }
     assert!(deviations[1] < 0.6 * deviations[0], "{deviations:?}");
+    assert!(deviations[2] < 0.6 * deviations[0], "{deviations:?}");
+}
+
+/// Theorem 1 of the paper charges too much for correlated noise, and its appendix too little.
+#[test]
+fn cost_of_correlated_noise_is_between_the_two_claims() {
+    let mut rng = ChaCha20Rng::seed_from_u64(5);
+    let parts = points(4000, 2).deal(10, &mut rng).unwrap();
+    let budget = Some((5.0, 1e-5));
+    let cost = Cda::plan(&parts, 8, 4000, CdaNoise::Correlated, budget)
+        .unwrap()
+        .cost();
+    let claims = cost.claims.unwrap();
+    assert!(
+        claims.appendix < 0.8 * cost.epsilon && cost.epsilon < 0.8 * claims.theorem,
+        "{cost:?}"
+    );
 }
 
 #[test]
@@ -113,9 +143,9 @@ fn small_classes_and_invalid_settings_are_rejected() {
         Cda::plan(&parts, 2, 10, CdaNoise::Shared, Some((-1.0, 1e-5))),
         Err(Error::Privacy(..))
     ));
-    // The bound has a floor that no amount of noise removes.
-    let floor = Cda::plan(&parts, 2, 1000, CdaNoise::Shared, Some((0.1, 1e-5))).unwrap_err();
-    assert!(floor.to_string().contains("mix fewer records"), "{floor}");
+    // Orders end at 256, so ln(1/delta) / 255 remains with any noise.
+    let floor = Cda::plan(&parts, 2, 1000, CdaNoise::Shared, Some((0.04, 1e-5))).unwrap_err();
+    assert!(matches!(floor, Error::OutOfReach { .. }), "{floor}");
 }
 
 /// Removing a record that is on a place moves all sums by exactly the charged sensitivity.

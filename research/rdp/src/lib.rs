@@ -18,10 +18,12 @@
 //! (`ROUNDING`) is added: the returned epsilon is never below the value of the formula.
 
 mod error;
+mod mixing;
 
 use fhaim_dp::accounting::{MAX_EPSILON, MIN_EPSILON};
 
 pub use error::Error;
+pub use mixing::Mixing;
 
 /// The largest order that is tried.
 pub const MAX_ORDER: u32 = 256;
@@ -33,8 +35,9 @@ const MAX_NOISE: f64 = (1u64 << 40) as f64;
 ///
 /// e(a) is L / (a-1), where L is the logarithm of a sum of at most a + 1 exponentials. The largest exponent is at most
 /// L, and a much smaller one moves the sum by less than its own error. Logarithms of binomials are sums of at most 256
-/// numbers below 2^8, so each exponent is right to 2^16 units in the last place of 1 + L. With (a+1) / (a-1) <= 3, an
-/// epsilon is off by at most 2^-52 2^16 (epsilon + 3 steps).
+/// numbers below 2^8, and the moments of mixes take at most 256 times a logarithm below 2^8, so each exponent is right
+/// to 2^16 units in the last place of 1 + L. With (a+1) / (a-1) <= 3, an epsilon is off by at most
+/// 2^-52 2^16 (epsilon + 3 steps).
 const ROUNDING: f64 = 1.0 / (1u64 << 36) as f64;
 
 /// The Gaussian mechanism over a random sample of the records.
@@ -91,75 +94,6 @@ impl SampledGaussian {
             }
             .epsilon(delta)?
             .0)
-        })
-    }
-}
-
-/// DP-CDA: each sample is the mean of l records of one class, with noise (Saha, Tonoy and Imtiaz 2025).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Mixing {
-    /// l: number of records in a mix.
-    pub records: u32,
-    /// The largest L2 norm of a record.
-    pub clip: f64,
-    /// tau: standard deviation of the noise on each coordinate.
-    pub deviation: f64,
-    /// Whether the one-hot label is mixed and noised too. Otherwise the drawn class is published as it is.
-    pub noised_labels: bool,
-    /// p: probability that a given record is in a given mix: l over the number of records of its class.
-    pub rate: f64,
-    /// T: number of mixes that a record may be in.
-    pub samples: u32,
-}
-
-impl Mixing {
-    /// e(a) = a Delta^2 / (2 tau^2). Replacing a record moves a mix by 2c/l, and a label by sqrt(2)/l.
-    fn plain(&self, order: f64) -> f64 {
-        let squared = 2.0 * self.clip * self.clip + if self.noised_labels { 1.0 } else { 0.0 };
-        let scale = f64::from(self.records) * self.deviation;
-        order * squared / (scale * scale)
-    }
-
-    /// e'(a): amplified by sampling without replacement (Wang, Balle and Kasiviswanathan 2019, Theorem 9,
-    /// in the form with `2 p^j C(a,j) exp((j-1) e(j))`, which holds for every order).
-    fn amplified(&self, order: u32) -> f64 {
-        let second = self.plain(2.0);
-        // ln min{4 (exp e(2) - 1), 2 exp e(2)}.
-        let least = (4f64.ln() + second.exp_m1().ln()).min(2f64.ln() + second);
-        let rate = self.rate.ln();
-        let terms = log_binomials(order).filter(|&(j, _)| j != 1);
-        let terms = terms.map(|(j, choices)| match j {
-            0 => 0.0,
-            2 => 2.0 * rate + choices + least,
-            _ => {
-                let j = f64::from(j);
-                2f64.ln() + j * rate + choices + (j - 1.0) * self.plain(j)
-            }
-        });
-        log_sum(terms) / f64::from(order - 1)
-    }
-
-    /// Returns the least epsilon over all integer orders from 3, and the order that shows it.
-    ///
-    /// # Errors
-    /// [`fhaim_dp::Error::Delta`] for a delta outside (0, 1); [`Error::Sampled`] for a rate outside (0, 1], or noise
-    /// that is not positive.
-    pub fn epsilon(&self, delta: f64) -> Result<(f64, u32), Error> {
-        let rate = if self.records == 0 { 0.0 } else { self.rate };
-        check(rate, self.deviation)?;
-        least_epsilon((3, self.samples), delta, |order| {
-            f64::from(self.samples) * self.amplified(order)
-        })
-    }
-
-    /// Returns the least deviation that keeps epsilon at or below `epsilon`; ignores the deviation of `self`.
-    ///
-    /// # Errors
-    /// Those of [`Mixing::epsilon`]; [`fhaim_dp::Error::Epsilon`] outside [`MIN_EPSILON`]..=[`MAX_EPSILON`],
-    /// [`Error::NoNoiseKeeps`] if no deviation up to 2^40 keeps it.
-    pub fn least_deviation(&self, epsilon: f64, delta: f64) -> Result<f64, Error> {
-        least(epsilon, |deviation| {
-            Ok(Self { deviation, ..*self }.epsilon(delta)?.0)
         })
     }
 }
@@ -351,94 +285,6 @@ mod tests {
                     "{found} {exact}"
                 );
             }
-        }
-    }
-
-    /// The example of docs/research/cape.md: N = T = 60,000, ten classes, epsilon 10, noised labels.
-    #[test]
-    fn mixes_need_the_noise_of_the_corrected_accounting() {
-        for (records, expected) in [(4, 0.319), (32, 0.126)] {
-            let mixing = Mixing {
-                records,
-                clip: 1.0,
-                deviation: 1.0,
-                noised_labels: true,
-                rate: f64::from(records) * 10.0 / 60_000.0,
-                samples: 60_000,
-            };
-            let deviation = mixing.least_deviation(10.0, 1e-5).unwrap();
-            assert!(
-                (deviation - expected).abs() < 1e-3,
-                "{records}: {deviation}"
-            );
-            let published = Mixing {
-                deviation,
-                noised_labels: false,
-                ..mixing
-            };
-            assert!(published.epsilon(1e-5).unwrap().0 < 10.0);
-        }
-    }
-
-    /// The formula as published, at order a, with plain sums instead of logarithms.
-    fn published(mixing: &Mixing, delta: f64, order: u32) -> f64 {
-        let scale = f64::from(mixing.records) * mixing.deviation;
-        let plain = |a: f64| a * 2.0 / (scale * scale);
-        let choose = |n: u32, k: u32| {
-            let factor = |i: u32| f64::from(n - i) / f64::from(i + 1);
-            (0..k).map(factor).product::<f64>()
-        };
-        let doubled = 2.0 * plain(2.0).exp();
-        let mut sum = 1.0;
-        sum += mixing.rate.powi(2) * choose(order, 2) * (2.0 * doubled - 4.0).min(doubled);
-        for j in 3..=order {
-            let moment = (f64::from(j - 1) * plain(f64::from(j))).exp();
-            sum += 2.0 * mixing.rate.powi(j as i32) * choose(order, j) * moment;
-        }
-        let steps = f64::from(mixing.samples);
-        let less = f64::from(order - 1);
-        (steps * sum.ln() + (1.0 / delta).ln()) / less
-    }
-
-    /// One to three runs at epsilon 20, each counted as additional mixes, cost what the published formula gives.
-    #[test]
-    fn mix_cost_matches_published_formula() {
-        let mut mixing = Mixing {
-            records: 4,
-            clip: 1.0,
-            deviation: 1.0,
-            noised_labels: false,
-            rate: 4.0 / 400.0,
-            samples: 400,
-        };
-        mixing.deviation = mixing.least_deviation(20.0, 1e-5).unwrap();
-        for runs in 1..=3 {
-            let longer = Mixing {
-                samples: 400 * runs,
-                ..mixing
-            };
-            let (found, order) = longer.epsilon(1e-5).unwrap();
-            let at = |order| published(&longer, 1e-5, order);
-            assert!((found / at(order) - 1.0).abs() < 1e-6, "{runs}: {found}");
-            // No other order shows less. Beyond order 60 the plain sums overflow a double.
-            let least = (3..=60).map(at).fold(f64::INFINITY, f64::min);
-            assert!(
-                (found / least - 1.0).abs() < 1e-6,
-                "{runs}: {found}, {least}"
-            );
-        }
-        for wrong in [
-            Mixing {
-                rate: 0.0,
-                ..mixing
-            },
-            Mixing {
-                records: 0,
-                ..mixing
-            },
-        ] {
-            let refused = wrong.epsilon(1e-5);
-            assert!(matches!(refused, Err(Error::Sampled { .. })));
         }
     }
 

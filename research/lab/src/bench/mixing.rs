@@ -12,7 +12,7 @@ use fhaim_dp::{Ladder, Leak, Ledger, accounting};
 use fhaim_files::progress::Progress;
 use fhaim_he::SecretKey;
 use fhaim_lab_eval::{Labelled, Perceptron, PerceptronOptions};
-use fhaim_mix::{Cda, CdaNoise, Groups, Mixes, Points, Standard, encrypted, idx};
+use fhaim_mix::{Cda, CdaCost, CdaNoise, Groups, Mixes, Points, Standard, encrypted, idx};
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
@@ -27,6 +27,7 @@ pub const BENCH_MIX_EXAMPLES: &str = "\
 Examples:
   research/bench/tables.sh data && FHAIM_DATA_DIR=data fhaim-lab bench mix
   FHAIM_DATA_DIR=data fhaim-lab bench mix --mix 4 --mix 32 --epsilon 10 --seeds 3 --json
+  FHAIM_DATA_DIR=data fhaim-lab bench mix --mix 4 --parties 5 --parties 20 --way conventional --way correlated
   FHAIM_DATA_DIR=data fhaim-lab bench mix --encrypted --mix 128
 
 Images are mnist-images.idx3 and mnist-labels.idx1 in FHAIM_DATA_DIR.";
@@ -52,14 +53,17 @@ pub struct BenchMixArguments {
     /// Privacy budget, in addition to no noise (may be repeated)
     #[arg(long, value_name = "E", default_values_t = [20.0, 10.0], allow_negative_numbers = true)]
     pub epsilon: Vec<f64>,
-    /// Number of parties of federated methods
-    #[arg(long, value_name = "S", default_value_t = 10)]
-    pub parties: usize,
+    /// Number of parties of federated methods (may be repeated)
+    #[arg(long, value_name = "S", default_values_t = [10])]
+    pub parties: Vec<usize>,
+    /// Way of mixing (may be repeated): central, conventional, shared, correlated or groups [default: all]
+    #[arg(long, value_name = "W", value_parser = way)]
+    pub way: Vec<Way>,
     /// Number of runs of each: seeds 0, 1, ...
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
     /// Time public groups under encryption and compare them with those in the clear, without training
-    #[arg(long, conflicts_with_all = ["parties", "seeds"])]
+    #[arg(long, conflicts_with_all = ["parties", "way", "seeds"])]
     pub encrypted: bool,
     /// Print the results as JSON
     #[arg(long)]
@@ -68,18 +72,33 @@ pub struct BenchMixArguments {
 
 /// A way of mixing images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+pub enum Way {
+    /// DP-CDA over all images.
     Central,
+    /// DP-CDA among parties that each add enough noise for themselves.
     Conventional,
+    /// DP-CDA among parties that add noise together under masks.
     Shared,
+    /// DP-CDA among parties whose noise mostly cancels in the sum: the paper's Algorithm 1 (CAPE).
+    Correlated,
+    /// Public groups.
     Groups,
 }
 
+fn way(name: &str) -> Result<Way, String> {
+    let found = Way::ALL.into_iter().find(|way| way.name() == name);
+    found.ok_or_else(|| {
+        let names = Way::ALL.map(Way::name);
+        format!("choose from {}", names.join(", "))
+    })
+}
+
 impl Way {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 5] = [
         Self::Central,
         Self::Conventional,
         Self::Shared,
+        Self::Correlated,
         Self::Groups,
     ];
 
@@ -88,9 +107,31 @@ impl Way {
             Self::Central => "central",
             Self::Conventional => "conventional",
             Self::Shared => "shared",
+            Self::Correlated => "correlated",
             Self::Groups => "groups",
         }
     }
+
+    /// Whether the images are split among parties.
+    fn has_parties(self) -> bool {
+        !matches!(self, Self::Central | Self::Groups)
+    }
+}
+
+/// One setting of the bench.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    way: Way,
+    mix: usize,
+    /// `None` for no noise.
+    epsilon: Option<f64>,
+    parties: usize,
+}
+
+/// The mixes of one seed, and their price if it is DP-CDA's.
+struct Made {
+    mixes: Mixes,
+    cost: Option<CdaCost>,
 }
 
 /// The results of a way at one budget.
@@ -98,8 +139,15 @@ impl Way {
 struct Row {
     way: &'static str,
     mix: usize,
+    /// `None` for central mixes and public groups.
+    parties: Option<usize>,
     /// `None` for no noise.
     epsilon: Option<f64>,
+    /// For DP-CDA with noise, of the last seed: the deviation of the noise on a feature of a released mean of images of
+    /// norm 1, and with correlated noise what the paper's Theorem 1 and its appendix claim.
+    deviation: Option<f64>,
+    theorem_epsilon: Option<f64>,
+    appendix_epsilon: Option<f64>,
     /// Number of seeds with results, and of seeds for which a party has too few images for a mix, or no noise keeps the
     /// budget.
     seeds: usize,
@@ -139,16 +187,39 @@ pub fn run(arguments: &BenchMixArguments, progress: &Progress) -> Result<(), Err
         return time_encryption(arguments, &images, &labels, mixes, progress);
     }
     let mut rows = Rows::begin(arguments.json, HEADING, line)?;
+    for setting in settings(arguments, mixes) {
+        let images = (&images, labels.as_slice());
+        rows.push(&measure(setting, arguments.seeds, images, progress)?)?;
+    }
+    rows.end("")
+}
+
+/// Returns all settings to measure. Ways without parties are measured once.
+fn settings(arguments: &BenchMixArguments, mixes: &[usize]) -> Vec<Setting> {
+    let ways = match arguments.way.as_slice() {
+        [] => &Way::ALL,
+        chosen => chosen,
+    };
+    let mut settings = Vec::new();
     for &mix in mixes {
-        for way in Way::ALL {
-            let budgets = std::iter::once(None).chain(arguments.epsilon.iter().copied().map(Some));
-            for epsilon in budgets {
-                let images = (&images, labels.as_slice());
-                rows.push(&measure(arguments, images, (mix, way, epsilon), progress)?)?;
+        for &way in ways {
+            let parties = match way.has_parties() {
+                true => arguments.parties.as_slice(),
+                false => &[1],
+            };
+            for &parties in parties {
+                let budgets =
+                    std::iter::once(None).chain(arguments.epsilon.iter().copied().map(Some));
+                settings.extend(budgets.map(|epsilon| Setting {
+                    way,
+                    mix,
+                    epsilon,
+                    parties,
+                }));
             }
         }
     }
-    rows.end("")
+    settings
 }
 
 fn read() -> Result<(idx::Images, Vec<u8>), Error> {
@@ -177,28 +248,31 @@ fn read() -> Result<(idx::Images, Vec<u8>), Error> {
 }
 
 fn measure(
-    arguments: &BenchMixArguments,
+    setting: Setting,
+    seeds: u64,
     (images, labels): (&idx::Images, &[u8]),
-    (mix, way, epsilon): (usize, Way, Option<f64>),
     progress: &Progress,
 ) -> Result<Row, Error> {
     let started = Instant::now();
-    let label = format!(
-        "{} l {mix} e{}",
-        way.name(),
-        epsilon.unwrap_or(f64::INFINITY)
-    );
-    let phase = progress.counted(label, arguments.seeds, "runs");
+    let Setting {
+        way,
+        mix,
+        epsilon,
+        parties,
+    } = setting;
+    let budget = epsilon.unwrap_or(f64::INFINITY);
+    let label = format!("{} l {mix} e{budget} S {parties}", way.name());
+    let phase = progress.counted(label, seeds, "runs");
     let mut accuracies = Vec::new();
-    let (mut made, mut refused) = (0, 0);
-    for seed in 0..arguments.seeds {
+    let (mut made, mut cost, mut refused) = (0, None, 0);
+    for seed in 0..seeds {
         let sized = way == Way::Groups;
         let points = Points::from_images(images, labels, CLASSES, Standard::MNIST, sized)?;
         let (seen, unseen) = split(&points, seed);
         // A seed can be refused because of its split, while the next one succeeds.
-        match mixes(arguments, &seen, (mix, way, epsilon), seed)? {
-            Some(mixes) => {
-                made = mixes.len();
+        match mixes(setting, &seen, seed)? {
+            Some(Made { mixes, cost: price }) => {
+                (made, cost) = (mixes.len(), price.filter(|_| epsilon.is_some()));
                 accuracies.push(100.0 * train_and_test(&mixes, &seen, &unseen, seed)?);
             }
             None => refused += 1,
@@ -207,15 +281,20 @@ fn measure(
     }
     phase.finish();
     let figures = (!accuracies.is_empty()).then(|| mean_and_error(&accuracies));
+    let claims = cost.and_then(|cost| cost.claims);
     Ok(Row {
         way: way.name(),
         mix,
+        parties: way.has_parties().then_some(parties),
         epsilon,
+        deviation: cost.map(|cost| cost.released),
+        theorem_epsilon: claims.map(|claims| claims.theorem),
+        appendix_epsilon: claims.map(|claims| claims.appendix),
         seeds: accuracies.len(),
         refused,
         accuracy: figures.map(|(mean, _)| mean),
         standard_error: figures.and_then(|(_, error)| error),
-        printed: printed::mnist(way.name(), mix, epsilon),
+        printed: printed::mnist(way.name(), mix, epsilon, parties),
         mixes: made,
         seconds: started.elapsed().as_secs_f64() / accuracies.len().max(1) as f64,
     })
@@ -230,23 +309,30 @@ fn split(points: &Points, seed: u64) -> (Points, Points) {
 
 /// Returns the mixes of a way, or `None` if a party has fewer images of a class than a mix takes, or no noise keeps the
 /// budget.
-fn mixes(
-    arguments: &BenchMixArguments,
-    seen: &Points,
-    (mix, way, epsilon): (usize, Way, Option<f64>),
-    seed: u64,
-) -> Result<Option<Mixes>, Error> {
+fn mixes(setting: Setting, seen: &Points, seed: u64) -> Result<Option<Made>, Error> {
+    let Setting {
+        way,
+        mix,
+        epsilon,
+        parties,
+    } = setting;
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
-    let (parties, noise) = match way {
-        Way::Central => (1, CdaNoise::Conventional),
-        Way::Conventional => (arguments.parties, CdaNoise::Conventional),
-        Way::Shared => (arguments.parties, CdaNoise::Shared),
-        Way::Groups => return groups(seen, mix, epsilon, &mut rng).map(Some),
+    let noise = match way {
+        Way::Central | Way::Conventional => CdaNoise::Conventional,
+        Way::Shared => CdaNoise::Shared,
+        Way::Correlated => CdaNoise::Correlated,
+        Way::Groups => {
+            let mixes = groups(seen, mix, epsilon, &mut rng)?;
+            return Ok(Some(Made { mixes, cost: None }));
+        }
     };
     let parts = seen.deal(parties, &mut rng)?;
     let budget = epsilon.map(|epsilon| (epsilon, DELTA));
     match Cda::plan(&parts, mix, seen.len(), noise, budget) {
-        Ok(planned) => Ok(Some(planned.run(&parts, &mut rng)?)),
+        Ok(planned) => Ok(Some(Made {
+            mixes: planned.run(&parts, &mut rng)?,
+            cost: Some(planned.cost()),
+        })),
         Err(fhaim_mix::Error::SmallClass { .. } | fhaim_mix::Error::OutOfReach { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -307,8 +393,7 @@ fn train_and_test(mixes: &Mixes, seen: &Points, unseen: &Points, seed: u64) -> R
     })?)
 }
 
-const HEADING: &str =
-    "way             l  epsilon  accuracy (s.e.)  printed    mixes  seconds  seeds  refused\n";
+const HEADING: &str = "way             l  parties  epsilon  accuracy (s.e.)  printed  deviation    mixes  seconds  seeds  refused\n";
 
 fn line(row: &Row) -> String {
     let accuracy = match row.accuracy {
@@ -321,8 +406,14 @@ fn line(row: &Row) -> String {
     let printed = row
         .printed
         .map_or(String::new(), |printed| format!("{printed:.2}"));
+    let parties = row
+        .parties
+        .map_or(String::new(), |parties| parties.to_string());
+    let deviation = row
+        .deviation
+        .map_or(String::new(), |deviation| format!("{deviation:.5}"));
     format!(
-        "{:12} {:>4} {epsilon:>8}  {accuracy:>15}  {printed:>7} {:>8} {:>8.1} {:>6} {:>8}\n",
+        "{:12} {:>4} {parties:>8} {epsilon:>8}  {accuracy:>15}  {printed:>7} {deviation:>10} {:>8} {:>8.1} {:>6} {:>8}\n",
         row.way, row.mix, row.mixes, row.seconds, row.seeds, row.refused
     )
 }

@@ -70,7 +70,8 @@ fn noise(name: &str) -> Result<CdaNoise, String> {
     match name {
         "shared" => Ok(CdaNoise::Shared),
         "conventional" => Ok(CdaNoise::Conventional),
-        _ => Err("choose shared or conventional".to_owned()),
+        "correlated" => Ok(CdaNoise::Correlated),
+        _ => Err("choose shared, conventional or correlated".to_owned()),
     }
 }
 
@@ -134,8 +135,8 @@ pub struct MixArguments {
     /// For dp-cda: number of parties that the records are split among [default: 1]
     #[arg(long, value_name = "S", value_parser = count)]
     pub parties: Option<NonZeroUsize>,
-    /// For dp-cda: whether the parties add noise together (shared), or each one enough for itself (conventional)
-    /// [default: shared]
+    /// For dp-cda: whether the parties add noise together under masks (shared), each one enough for itself
+    /// (conventional), or noise that mostly cancels in their sum, as in CAPE (correlated) [default: shared]
     #[arg(long, value_name = "N", value_parser = noise)]
     pub noise: Option<CdaNoise>,
     /// For dp-cda: number of mixes [default: the number of records]

@@ -50,7 +50,16 @@ fn mixes_preserve_dependence_on_the_class() {
     ];
     let shared = [&cda[..], &["--parties", "4"]].concat();
     let conventional = [&shared[..], &["--noise", "conventional"]].concat();
-    for more in [&groups[..], &encrypted, &cda, &shared, &conventional] {
+    let correlated = [&shared[..], &["--noise", "correlated"]].concat();
+    let ways = [
+        &groups[..],
+        &encrypted,
+        &cda,
+        &shared,
+        &conventional,
+        &correlated,
+    ];
+    for more in ways {
         let run = lab(folder.path(), &mix(&[more, &["--yes", "--json"]].concat()));
         assert!(run.status.success(), "{more:?}: {}", stderr(&run));
         let summary: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
@@ -107,7 +116,8 @@ fn bench_continues_after_a_seed_that_is_refused() {
         .unwrap();
     assert!(run.status.success(), "{}", stderr(&run));
     let rows: Vec<serde_json::Value> = serde_json::from_slice(&run.stdout).unwrap();
-    assert_eq!(rows.len(), 8);
+    // Five ways, without noise and at epsilon 20.
+    assert_eq!(rows.len(), 10);
     for row in &rows {
         let count = |what: &str| row[what].as_u64().unwrap();
         assert_eq!(count("seeds") + count("refused"), 6, "{row}");

@@ -1,0 +1,120 @@
+"""The tables of docs/research/cape.md."""
+
+import decimal
+import math
+
+from .text import agreement, deviations, figure, signed, table
+
+WAYS = ("central", "conventional", "shared", "correlated", "groups")
+
+# Results with accuracies, each of `bench mix`. A later one replaces rows of an earlier one.
+ACCURACIES = ("cape-mix",)
+
+DELTA = 1e-5
+RECORDS = 60_000
+CLASSES = 10
+EPSILON = 10.0
+
+
+def measured(results):
+    """Returns the rows with an accuracy, by way, l and epsilon, for ten parties."""
+    rows = [row for row in results.rows(*ACCURACIES) if row["accuracy"] is not None]
+    return {(row["way"], row["mix"], row["epsilon"]): row for row in rows if row.get("parties") in (None, 10)}
+
+
+def accuracies(results):
+    """Accuracy by l, budget and way, with the printed one after a slash."""
+    rows = measured(results)
+    lines = []
+    for mix in sorted({mix for _, mix, _ in rows}):
+        for epsilon in (None, 20.0, 10.0):
+            found = [rows.get((way, mix, epsilon)) for way in WAYS]
+            if any(found):
+                budget = "none" if epsilon is None else f"{epsilon:g}"
+                lines.append([str(mix), budget, *(accuracy(row) for row in found)])
+    return table(["l", "epsilon", *(f"`{way}`" for way in WAYS)], lines)
+
+
+def accuracy(row):
+    if row is None:
+        return ""
+    printed = f" / {row['printed']:.2f}" if row["printed"] is not None else ""
+    return figure(row["accuracy"], row["standard_error"], 1) + printed
+
+
+def opening(results):
+    """The printed figures that were measured, and the differences in standard errors."""
+    rows = [row for row in measured(results).values() if row["printed"] is not None]
+    rows.sort(key=lambda row: (row["way"], row["mix"], -(row["epsilon"] or math.inf)))
+    differences = [deviations(row["accuracy"], row["standard_error"], row["printed"]) for row in rows]
+    lines = []
+    for row, difference in zip(rows, differences):
+        setting = f"{row['way']}, l = {row['mix']}, " + (f"epsilon {row['epsilon']:g}" if row["epsilon"] else "no noise")
+        own = figure(row["accuracy"], row["standard_error"], 1)
+        lines.append([setting, f"{row['printed']:.2f}", "not run", own, signed(difference)])
+    heading = ["method", "printed", "ours, their setting", "ours, our setting", "difference (s.e.)"]
+    found = f"\n{agreement(differences)} printed figures agree within two standard errors.\n"
+    return table(heading, lines) + found
+
+
+class Accounting:
+    """DP-CDA's price with noised labels at the paper's sizes, in decimals with 100 digits."""
+
+    def __init__(self, mix, noise):
+        decimal.getcontext().prec = 100
+        self.rate = decimal.Decimal(mix * CLASSES) / RECORDS
+        # e(a) = a * unit.
+        self.unit = 3 / (decimal.Decimal(mix) * decimal.Decimal(noise)) ** 2
+        self.moments = {}
+
+    def moment(self, n):
+        """B(n) with its printed sign."""
+        if n not in self.moments:
+            terms = ((-1) ** i * math.comb(n, i) * ((i - 1) * i * self.unit).exp() for i in range(n + 1))
+            self.moments[n] = sum(terms)
+        return self.moments[n]
+
+    def epsilon(self, kind):
+        costs = []
+        for order in range(2 if kind == "ours" else 3, 33):
+            step = getattr(self, kind)(order).ln() / (order - 1)
+            costs.append(RECORDS * step - decimal.Decimal(DELTA).ln() / (order - 1))
+        return min(costs)
+
+    def sampled(self, order, second, of):
+        total = 1 + self.rate**2 * math.comb(order, 2) * second
+        return total + sum(self.rate**j * math.comb(order, j) * of(j) for j in range(3, order + 1))
+
+    def second(self):
+        return min(4 * ((2 * self.unit).exp() - 1), 2 * (2 * self.unit).exp())
+
+    def printed(self, order):
+        """Products that are negative count as 0."""
+        of = lambda j: 4 * max(self.moment(j // 2 * 2) * self.moment(-(-j // 2)), decimal.Decimal(0)).sqrt()
+        return self.sampled(order, self.second(), of)
+
+    def corrected(self, order):
+        return self.sampled(order, self.second(), lambda j: 4 * self.root(j))
+
+    def root(self, j):
+        return (self.moment(j // 2 * 2) * self.moment(-(-j // 2) * 2)).sqrt()
+
+    def ours(self, order):
+        of = lambda j: min(self.root(j), ((j - 1) * j * self.unit).exp())
+        total = self.sampled(order, 2 * self.moment(2), of)
+        return min(total, 1 - self.rate + self.rate * ((order - 1) * order * self.unit).exp())
+
+
+def least_noise(mix, kind):
+    low, high = 1e-3, 4.0
+    for _ in range(16):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if Accounting(mix, middle).epsilon(kind) <= EPSILON else (middle, high)
+    return high
+
+
+def noise(_results):
+    """The noise that each accounting asks for."""
+    kinds = ("printed", "corrected", "ours")
+    lines = [[str(mix), *(f"{least_noise(mix, kind):.3f}" for kind in kinds)] for mix in (1, 4, 32, 256)]
+    return table(["l", "as printed", "with B(2⌈j/2⌉)", "ours"], lines)
