@@ -271,7 +271,7 @@ impl Task {
         Ok(Some(right))
     }
 
-    /// Returns whether all slots are right with a modulus of so many bits.
+    /// Returns whether all slots are right with a modulus of this size.
     fn is_right(&self, bits: usize) -> Result<bool, Error> {
         let mut setup = self.setup(bits)?;
         let encrypted = self.encrypt(&mut setup)?;

@@ -101,8 +101,8 @@ mod tests {
     use fhaim_dp::Rho;
     use fhaim_eval::model_workload_error;
 
-    /// With more rounds than pairs of the table, all pairs would be exact. Ten rounds leave the error below that of the
-    /// 1-ways alone.
+    /// With more rounds than pairs of the table, all pairs would be exact. Ten rounds leave an error below that of the
+    /// 1-ways.
     #[test]
     fn rounds_without_noise_bring_the_model_closer_to_the_table() {
         let table = Family::Tree.table(1).unwrap();
