@@ -1,6 +1,7 @@
 """Tables of docs/research/fhaim.md."""
 
 import math
+import textwrap
 
 from .text import agreement, deviations, figure, signed, table
 
@@ -107,11 +108,12 @@ def count(results):
         lines.append(f"{agreement(differences)} of the printed {'F1 scores' if name == 'F1' else plural(name)}")
     everything += [real_records(results, dataset, measure)[3] for dataset in DATASETS for measure in ["accuracy", "f1"]]
     single = [by / math.sqrt(RUNS) for by in everything]
-    return (
+    text = (
         f"**{agreement(everything)} printed figures agree** with ours at their setting within two standard errors of our "
         f"mean: {', '.join(lines)}, and {agreement(everything[-6:])} of the figures of real records. Taken as figures of "
-        f"single runs, {agreement(single)} lie within two of our deviations of a run.\n"
+        f"single runs, {agreement(single)} lie within two of our deviations of a run."
     )
+    return textwrap.fill(text, 100) + "\n"
 
 
 def real_records(results, dataset, measure):

@@ -32,7 +32,7 @@ Examples:
   FHAIM_DATA_DIR=data fhaim-lab bench encrypted-l1
   FHAIM_DATA_DIR=data fhaim-lab bench encrypted-l1 --ring 16384 --plaintext-bits 50 --json
 
-The moduli that 128-bit security permits are those of the guidelines of 2024 (Bossuat et al., Table 5.2).";
+The moduli that 128-bit security permits are those of the guidelines of 2024 (Bossuat et al.).";
 
 /// Ring degrees with the bits of modulus that they permit at 128-bit security, for a ternary secret (Bossuat et al.
 /// 2024, Security Guidelines for Implementing Homomorphic Encryption).
