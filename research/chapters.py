@@ -2,10 +2,11 @@
 """Stores results of long runs, and writes the tables and plots of docs/research from them.
 
     python3 research/chapters.py store NAME [--program FHAIM-LAB] -- bench federated adult --method aim --seeds 10
+    python3 research/chapters.py store NAME --program python3 -- research/bench/fhaim_phases.py FHAIM TABLES
     python3 research/chapters.py write
     python3 research/chapters.py check
 
-`store` runs `fhaim-lab` with these arguments and `--json`, and writes research/results/NAME.json: the command, the
+`store` runs `fhaim-lab`, or another program, with these arguments and `--json`, and writes research/results/NAME.json: the command, the
 program's version, the date, the seconds, and the rows that the command printed, which have their seeds.
 
 In a chapter, the lines between
@@ -73,7 +74,7 @@ def store(name, program, arguments):
     if done.returncode:
         raise SystemExit(f"{' '.join(arguments)} failed with exit code {done.returncode}; nothing was stored")
     result = {
-        "command": " ".join(["fhaim-lab", *arguments]),
+        "command": " ".join([pathlib.Path(program).name, *arguments]),
         "program": version.stdout.strip(),
         "commit": commit.stdout.strip(),
         "date": datetime.date.today().isoformat(),

@@ -123,4 +123,5 @@ def main() -> None:
                 services.process.wait()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -79,6 +79,7 @@ fn measure(command: &BenchCommand, progress: &Progress) -> Result<(), Error> {
         BenchCommand::Attack(arguments) => bench::attack::run(arguments, progress),
         BenchCommand::SecondDraws(arguments) => bench::second_draws::run(arguments, progress),
         BenchCommand::Paper(arguments) => bench::paper::run(arguments, progress),
+        BenchCommand::EncryptedL1(arguments) => bench::encrypted_l1::run(arguments, progress),
         BenchCommand::Scale(arguments) => bench::scale::run(arguments, progress),
         BenchCommand::Load(arguments) => bench::load::run(arguments, progress),
         BenchCommand::AbuseLoad(arguments) => bench::abuse_load::run(arguments, progress),

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use fhaim_release::{Holders, Options};
 
 use super::attack::{BENCH_ATTACK_EXAMPLES, BenchAttackArguments};
+use super::encrypted_l1::{ENCRYPTED_L1_EXAMPLES, EncryptedL1Arguments};
 use super::endings::{ENDINGS_EXAMPLES, EndingsArguments};
 use super::external_baseline::Program;
 use super::families::Family;
@@ -51,6 +52,9 @@ pub enum BenchCommand {
     /// Run the FHAIM paper's experiment on the tables in FHAIM_DATA_DIR, next to printed figures
     #[command(after_help = PAPER_EXAMPLES)]
     Paper(PaperArguments),
+    /// Compute the FHAIM paper's polynomial for the L1 score on ciphertexts, at rings of 16384 and 32768
+    #[command(after_help = ENCRYPTED_L1_EXAMPLES)]
+    EncryptedL1(EncryptedL1Arguments),
     /// Run generated tables of growing length and width under encryption, each in its own process
     #[command(after_help = SCALE_EXAMPLES)]
     Scale(ScaleArguments),

@@ -1,8 +1,9 @@
 //! `fhaim-lab bench paper`: repeats the experiment of the FHAIM paper, and shows printed figures next to the results.
 //!
 //! A run sees four fifths of the records. The error is over all pairs, for as many drawn records. A logistic regression
-//! is trained on drawn records and tested on the remaining fifth. The paper's first budget is without noise. The symbol
-//! of its second, strict budget is illegible; this bench uses epsilon 1.
+//! is trained on drawn records and tested on the remaining fifth. The paper's first budget is without noise: the rows
+//! `exact` have ten rounds without any noise, as the authors' public program. Its second, strict budget is epsilon 1, as
+//! in that program.
 
 use clap::Args;
 use fhaim_domain::Table;
@@ -15,23 +16,33 @@ use rand::{SeedableRng, rngs::StdRng};
 use serde::Serialize;
 use serde_json::json;
 
+use super::args::OwnTables;
+use super::exact::{self, ExactScore};
 use super::rows::{Rows, bracketed};
 use super::trial::mean_and_error;
-use super::{Dataset, datasets};
+use super::{Dataset, tables};
 use crate::error::Error;
 
 /// The end of the text of `--help`.
 pub const PAPER_EXAMPLES: &str = "\
 Examples:
   FHAIM_DATA_DIR=data fhaim-lab bench paper
-  FHAIM_DATA_DIR=data fhaim-lab bench paper compas --seeds 3 --json";
+  FHAIM_DATA_DIR=data fhaim-lab bench paper compas --seeds 3 --json
+  FHAIM_DATA_DIR=data fhaim-lab bench paper --rounds 16 --delta 1e-9 --model-mb 80
+  fhaim-lab bench paper --data diabetes.csv --schema diabetes-32.schema.json";
 
-/// The budget without noise, and the strict one. At the first, measurements have a deviation of a fraction of a count.
-/// With a much larger budget, AIM would run for as many rounds as the smallest noise lets it pay for.
-const BUDGETS: [(f64, &str); 2] = [(1e3, "none"), (1.0, "1")];
+/// The strict budget.
+const EPSILON: f64 = 1.0;
 
-/// delta, which the paper does not print.
-const DELTA: f64 = 1e-5;
+/// The names of the budgets in the results: without any noise, then the strict one.
+const BUDGETS: [&str; 2] = ["exact", "1"];
+
+/// The scores of the rows without any noise. Without noise, `FHAIM-L2` is `AIM-L2`.
+const EXACT: [(&str, ExactScore); 3] = [
+    ("AIM-L1", ExactScore::L1),
+    ("FHAIM-L1", ExactScore::PolynomialL1),
+    ("AIM-L2", ExactScore::SquaredL2),
+];
 
 /// Share of the records that a run sees.
 const SEEN: f64 = 0.8;
@@ -127,6 +138,14 @@ pub struct PaperArguments {
     /// Maximum memory for a model, in MB
     #[arg(long, value_name = "MB", default_value_t = 8)]
     pub model_mb: usize,
+    /// Number of rounds for each attribute (T divided by the number of attributes) of the paper's mechanisms
+    #[arg(long, value_name = "N", default_value_t = 4.0)]
+    pub rounds: f64,
+    /// Delta of the strict budget
+    #[arg(long, value_name = "D", default_value_t = 1e-5)]
+    pub delta: f64,
+    #[command(flatten)]
+    pub own: OwnTables,
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
@@ -154,63 +173,139 @@ struct Row {
 
 /// Runs the command: the paper's mechanisms, and fhaim's own.
 pub fn run(arguments: &PaperArguments, progress: &Progress) -> Result<(), Error> {
-    let wanted = if arguments.datasets.is_empty() {
-        TABLES.map(str::to_owned).to_vec()
-    } else {
-        arguments.datasets.clone()
-    };
     let mut rows = Rows::begin(arguments.json, HEADING, line)?;
-    for dataset in datasets(&wanted)? {
-        rows.push(&real(arguments, &dataset)?)?;
-        for (name, mechanism) in contenders()? {
-            for (budget, (epsilon, shown)) in BUDGETS.into_iter().enumerate() {
-                let label = format!("{} {name} e{shown}", dataset.name);
-                let phase = progress.counted(label, arguments.seeds, "runs");
-                let mut found = Vec::new();
-                for seed in 0..arguments.seeds {
-                    found.extend(trial(
-                        arguments,
-                        &dataset.table,
-                        &*mechanism,
-                        epsilon,
-                        seed,
-                    )?);
-                    phase.reach(seed + 1);
-                }
-                phase.finish();
-                let printed = printed(&dataset.name, name, budget);
-                let figure = |which: usize| figure(&found, which, printed.map(|p| p[which]));
-                rows.push(&Row {
-                    dataset: dataset.name.clone(),
-                    mechanism: name,
-                    epsilon: shown,
-                    seeds: found.len(),
-                    error: Some(figure(0)),
-                    accuracy: figure(1),
-                    f1: figure(2),
-                })?;
-            }
+    for dataset in wanted(arguments)? {
+        let bench = Bench {
+            arguments,
+            progress,
+            dataset: &dataset,
+        };
+        rows.push(&bench.real()?)?;
+        for (name, score) in EXACT {
+            rows.push(&bench.row(name, 0, &Means::Exact(score))?)?;
+        }
+        for (name, mechanism) in contenders(arguments.rounds)? {
+            rows.push(&bench.row(name, 1, &Means::Private(&*mechanism))?)?;
         }
     }
     rows.end("")
 }
 
+/// Reads the requested tables: the named ones and the user's own, or those of the paper.
+fn wanted(arguments: &PaperArguments) -> Result<Vec<Dataset>, Error> {
+    let named = match (&arguments.datasets[..], arguments.own.data.is_empty()) {
+        ([], true) => TABLES.map(str::to_owned).to_vec(),
+        (named, _) => named.to_vec(),
+    };
+    tables(&named, &arguments.own)
+}
+
+/// A bench of one table.
+struct Bench<'a> {
+    arguments: &'a PaperArguments,
+    progress: &'a Progress,
+    dataset: &'a Dataset,
+}
+
+/// The way in which records are made.
+enum Means<'a> {
+    /// A mechanism, at the strict budget.
+    Private(&'a dyn Mechanism),
+    /// Ten rounds without noise.
+    Exact(ExactScore),
+}
+
+impl Bench<'_> {
+    /// Measures the records of one row.
+    fn row(&self, name: &'static str, budget: usize, means: &Means) -> Result<Row, Error> {
+        let epsilon = BUDGETS[budget];
+        let label = format!("{} {name} e{epsilon}", self.dataset.name);
+        let phase = (self.progress).counted(label, self.arguments.seeds, "runs");
+        let mut found = Vec::new();
+        for seed in 0..self.arguments.seeds {
+            found.extend(self.trial(means, seed)?);
+            phase.reach(seed + 1);
+        }
+        phase.finish();
+        let printed = printed(&self.dataset.name, name, budget);
+        let figure = |which: usize| figure(&found, which, printed.map(|p| p[which]));
+        Ok(Row {
+            dataset: self.dataset.name.clone(),
+            mechanism: name,
+            epsilon,
+            seeds: found.len(),
+            error: Some(figure(0)),
+            accuracy: figure(1),
+            f1: figure(2),
+        })
+    }
+
+    /// Measures the classifier that is trained on real records.
+    fn real(&self) -> Result<Row, Error> {
+        let mut found = Vec::new();
+        for seed in 0..self.arguments.seeds {
+            let (seen, unseen) = split(&self.dataset.table, &mut StdRng::seed_from_u64(seed))?;
+            let prediction = predict_held_out(&seen, &seen, &unseen)?;
+            found.extend(prediction.map(|p: Prediction| [0.0, p.real.accuracy, p.real.f1]));
+        }
+        let table = TABLES.iter().position(|&table| table == self.dataset.name);
+        let printed = table.map(|table| PRINTED_REAL[table]);
+        Ok(Row {
+            dataset: self.dataset.name.clone(),
+            mechanism: "real",
+            epsilon: "",
+            seeds: found.len(),
+            error: None,
+            accuracy: figure(&found, 1, printed.map(|p| p[0])),
+            f1: figure(&found, 2, printed.map(|p| p[1])),
+        })
+    }
+
+    /// Returns error, accuracy and F1 of one run, or `None` if the table's target cannot be predicted.
+    fn trial(&self, means: &Means, seed: u64) -> Result<Option<Figures>, Error> {
+        let table = &self.dataset.table;
+        let mut rng = StdRng::seed_from_u64(seed);
+        let (seen, unseen) = split(table, &mut rng)?;
+        let rho = accounting::rho(EPSILON, self.arguments.delta)?;
+        let mut job = MechanismJob::new(table.domain().clone(), rho, seen.records() as u64);
+        job.model_bytes = self.arguments.model_mb.saturating_mul(1_000_000);
+        let columns = match means {
+            Means::Private(mechanism) => {
+                let outcome = mechanism.run_in_the_clear(&seen, &job, &mut rng, &mut |_| {})?;
+                outcome.model.sample(seen.records(), &mut rng)
+            }
+            Means::Exact(score) => {
+                let model = exact::model(&seen, &job, *score)?;
+                model.sample(seen.records(), &mut rng)
+            }
+        };
+        let drawn =
+            Table::new(table.shared_schema(), columns).map_err(fhaim_domain::Error::from)?;
+        let error = workload_error(&seen, &drawn, &table.domain().pairs())?;
+        let prediction = predict_held_out(&seen, &drawn, &unseen)?;
+        Ok(prediction.map(|p| [error, p.synthetic.accuracy, p.synthetic.f1]))
+    }
+}
+
 /// A mechanism with its options, under the paper's name.
 type Contender = (&'static str, Box<dyn Mechanism>);
 
-/// Returns the four mechanisms of the paper, with its T = 4d, and the default mechanism.
-fn contenders() -> Result<Vec<Contender>, Error> {
+/// Returns the four mechanisms of the paper with a number of rounds for each attribute, and the default mechanism.
+fn contenders(rounds: f64) -> Result<Vec<Contender>, Error> {
     let aim = |score: &str| {
         (
             "aim",
-            json!({ "score": score, "rounds_per_attribute": 4.0 }),
+            json!({ "score": score, "rounds_per_attribute": rounds }),
         )
     };
     let rows = [
         ("AIM-L1", aim("l1")),
         ("FHAIM-L1", aim("polynomial-l1")),
         ("AIM-L2", aim("squared-l2")),
-        ("FHAIM-L2", ("fhaim-l2", json!({}))),
+        (
+            "FHAIM-L2",
+            ("fhaim-l2", json!({ "rounds_per_attribute": rounds })),
+        ),
         ("staged", ("staged", json!({}))),
     ];
     let contender = |(name, (mechanism, options)): (_, (&str, serde_json::Value))| {
@@ -245,48 +340,6 @@ fn split(table: &Table, rng: &mut StdRng) -> Result<(Table, Table), Error> {
         .map_err(fhaim_domain::Error::from)?)
 }
 
-/// Measures the classifier that is trained on real records.
-fn real(arguments: &PaperArguments, dataset: &Dataset) -> Result<Row, Error> {
-    let mut found = Vec::new();
-    for seed in 0..arguments.seeds {
-        let (seen, unseen) = split(&dataset.table, &mut StdRng::seed_from_u64(seed))?;
-        let prediction = predict_held_out(&seen, &seen, &unseen)?;
-        found.extend(prediction.map(|p: Prediction| [0.0, p.real.accuracy, p.real.f1]));
-    }
-    let table = TABLES.iter().position(|&table| table == dataset.name);
-    let printed = table.map(|table| PRINTED_REAL[table]);
-    Ok(Row {
-        dataset: dataset.name.clone(),
-        mechanism: "real",
-        epsilon: "",
-        seeds: found.len(),
-        error: None,
-        accuracy: figure(&found, 1, printed.map(|p| p[0])),
-        f1: figure(&found, 2, printed.map(|p| p[1])),
-    })
-}
-
-/// Returns error, accuracy and F1 of one run, or `None` if the table's target cannot be predicted.
-fn trial(
-    arguments: &PaperArguments,
-    table: &Table,
-    mechanism: &dyn Mechanism,
-    epsilon: f64,
-    seed: u64,
-) -> Result<Option<Figures>, Error> {
-    let mut rng = StdRng::seed_from_u64(seed);
-    let (seen, unseen) = split(table, &mut rng)?;
-    let rho = accounting::rho(epsilon, DELTA)?;
-    let mut job = MechanismJob::new(table.domain().clone(), rho, seen.records() as u64);
-    job.model_bytes = arguments.model_mb.saturating_mul(1_000_000);
-    let outcome = mechanism.run_in_the_clear(&seen, &job, &mut rng, &mut |_| {})?;
-    let columns = outcome.model.sample(seen.records(), &mut rng);
-    let drawn = Table::new(table.shared_schema(), columns).map_err(fhaim_domain::Error::from)?;
-    let error = workload_error(&seen, &drawn, &table.domain().pairs())?;
-    let prediction = predict_held_out(&seen, &drawn, &unseen)?;
-    Ok(prediction.map(|p| [error, p.synthetic.accuracy, p.synthetic.f1]))
-}
-
 const HEADING: &str = "table          mechanism  epsilon  error (s.e.)   printed  accuracy (s.e.)  printed     F1 (s.e.)     printed  \
      seeds\n";
 
@@ -317,7 +370,7 @@ mod tests {
 
     #[test]
     fn printed_figures_belong_to_known_mechanisms() {
-        let names: Vec<&str> = contenders()
+        let names: Vec<&str> = contenders(4.0)
             .unwrap()
             .iter()
             .map(|(name, _)| *name)
