@@ -312,6 +312,30 @@ mod tests {
         );
     }
 
+    /// The first step is the same for any mu. The second has the same gradient of the loss, and the pull is minus rate
+    /// times mu times the first step.
+    #[test]
+    fn second_step_is_pulled_back_by_rate_times_mu() {
+        let (rate, mu) = (0.05, 3.0);
+        let start =
+            Gan::random(examples(1).shape(), &plain(), &mut StdRng::seed_from_u64(3)).unwrap();
+        let moved = |mu, local_steps| {
+            let federation = Federation {
+                mu,
+                local_steps,
+                ..Federation::default()
+            };
+            let rng = &mut StdRng::seed_from_u64(4);
+            change(&start, &examples(32), &plain(), &federation, rng).unwrap()
+        };
+        let (first, free, held) = (moved(mu, 1), moved(0.0, 2), moved(mu, 2));
+        for ((first, free), held) in first.iter().zip(&free).zip(&held) {
+            let pull = held - free;
+            assert!((pull + rate * mu * first).abs() < 1e-6, "{pull} {first}");
+        }
+        assert!(first.iter().any(|step| step.abs() > 1e-3));
+    }
+
     #[test]
     fn parties_together_learn_what_each_has_half_of() {
         let all = examples(64);
