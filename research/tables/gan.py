@@ -24,7 +24,7 @@ TABLE_3 = {
 }
 
 
-def quality(name):
+def measured(name):
     return lambda row: row[name]
 
 
@@ -75,7 +75,8 @@ def points(rows, x, value):
 
 def printed(results):
     """Returns the printed figures next to ours, and a sentence with the number of those that agree."""
-    theirs, ours = results["gan-published"]["rows"], results["gan-longer"]["rows"]
+    theirs = results.rows("gan-published-central", "gan-published-local", "gan-published-federated")
+    ours = results.rows("gan-longer-central", "gan-longer-local", "gan-fedavg",)
     lines_of, differences = [], []
 
     def add(name, printed_figure, value, digits, **wanted):
@@ -95,7 +96,7 @@ def printed(results):
 
     for method, (inception, frechet) in TABLE_2.items():
         of = {} if method == "real" else {"method": method, "rule": "ns"}
-        kind = real if method == "real" else quality
+        kind = real if method == "real" else measured
         add(f"IS, {method}", inception, kind("inception"), 2, **of)
         if frechet is not None:
             add(f"FID, {method}", frechet, kind("frechet"), 1, **of)
@@ -111,31 +112,133 @@ def printed(results):
     return table(heading, lines_of) + "\n" + sentence
 
 
-def proximal_table(results):
-    """Returns FedAvg next to FedProx: paired differences by seed, with and without noise."""
-    rows = results.rows("gan-prox-clear", "gan-prox-clear-05", "gan-prox-clear-5", "gan-prox-private")
-    kinds = [
-        ("no clip, no noise", "0.5", {"method": "federated", "mu": 0.0}, {"method": "federated", "mu": 0.5}),
-        ("no clip, no noise", "5", {"method": "federated", "mu": 0.0}, {"method": "federated", "mu": 5.0}),
-        ("epsilon 64.11", "0.5", {"method": "dp-fedavg"}, {"method": "dp-fedprox"}),
+PROXIMAL = {
+    "FedAvg, no noise": ("gan-fedavg",),
+    "FedProx 0.5, no noise": ("gan-fedprox",),
+    "FedProx 5, no noise": ("gan-fedprox-5",),
+    "DP-FedAvg": ("gan-dp-fedavg",),
+    "DP-FedProx 0.5": ("gan-dp-fedprox",),
+}
+
+
+def proximal(results):
+    """Returns FedAvg next to FedProx by rule: paired differences over seeds, without and with noise."""
+    rows = {name: results.rows(*stored) for name, stored in PROXIMAL.items()}
+    pairs = [
+        ("FedAvg, no noise", "FedProx 0.5, no noise"),
+        ("FedAvg, no noise", "FedProx 5, no noise"),
+        ("DP-FedAvg", "DP-FedProx 0.5"),
     ]
     cells = []
-    for privacy, mu, average, proximal in kinds:
+    for first, second in pairs:
         for rule in RULES:
-            one, two = select(rows, rule=rule, **average), select(rows, rule=rule, **proximal)
-            cells.append([privacy, mu, rule])
-            for name in ("inception", "frechet"):
-                digits = 2 if name == "inception" else 0
-                paired = list(zip(sorted(one, key=seed), sorted(two, key=seed)))
-                apart = mean(paired, lambda pair, name=name: pair[1][name] - pair[0][name])
+            one, two = (sorted(select(rows[name], rule=rule), key=seed) for name in (first, second))
+            cells.append([second, rule])
+            for name, digits in (("inception", 2), ("frechet", 0)):
+                apart = mean(list(zip(one, two)), lambda pair, name=name: pair[1][name] - pair[0][name])
                 cells[-1] += [
-                    shown(one, quality(name), digits),
-                    shown(two, quality(name), digits),
+                    shown(one, measured(name), digits),
+                    shown(two, measured(name), digits),
                     figure(*apart, digits),
+                    signed(deviations(*apart, 0.0)),
                 ]
-    heading = ["privacy", "mu", "rule", "IS, Avg", "IS, Prox", "Prox - Avg", "FID, Avg", "FID, Prox", "Prox - Avg"]
+    heading = ["method", "rule", "IS, mu 0", "IS", "change", "in errors", "FID, mu 0", "FID", "change", "in errors"]
     return table(heading, cells)
+
+
+def proximal_plot(results):
+    """Returns a plot of the same results, without noise, by mu."""
+    rows = results.rows(*(name for key in list(PROXIMAL)[:3] for name in PROXIMAL[key]))
+    panels = [
+        (label, {rule: points(select(rows, rule=rule), "mu", measured(name)) for rule in RULES}, label)
+        for name, label in (("inception", "inception score"), ("frechet", "Frechet distance"), ("entropy", "entropy"))
+    ]
+    return results.plot("gan-mu", lines(panels, "mu", ""))
 
 
 def seed(row):
     return row["seed"]
+
+
+def privacy(results):
+    """Returns a plot of the four measures by lambda and epsilon (Figs. 3 and 4 of the paper)."""
+    names = [("inception", "inception score"), ("frechet", "Frechet distance"), ("entropy", "entropy"), ("diversity", "diversity")]
+    panels = [panel for name, label in names for panel in levels(results, measured(name), label)]
+    return results.plot("gan-privacy", lines(panels, "level", "", True, 3))
+
+
+def attacks(results):
+    """Returns a plot of the attacks by lambda and epsilon (Fig. 7)."""
+    panels = [panel for name, value in ATTACKS for panel in levels(results, value, name)]
+    return results.plot("gan-attacks", lines(panels, "level", "", True, 3))
+
+
+def tradeoff(results):
+    """Returns the inception score next to the white box (Fig. 8), at each level."""
+    cells = []
+    for method, level, stored in LEVELS:
+        rows = results.rows(*stored)
+        for at in sorted({row[level] for row in rows}):
+            of = select(rows, **{level: at})
+            cells.append([f"`{method}`", f"{level} {at:g}".replace("budget", "epsilon")])
+            for rule in RULES[:2]:
+                ours = select(of, rule=rule)
+                cells[-1] += [shown(ours, measured("inception")), shown(ours, attacked("white_box", 100.0), 1)]
+    return table(["method", "level", "IS, ns", "WB, ns", "IS, qli", "WB, qli"], cells)
+
+
+# Method, the setting that is varied, and the stored results.
+LEVELS = [
+    ("privgan", "lambda", ("gan-privgan-0.1", "gan-privgan-1", "gan-privgan-10")),
+    ("dpgan", "budget", ("gan-dpgan-1", "gan-dpgan-4.01", "gan-dpgan-100")),
+    ("dp-fedprox", "budget", ("gan-dp-fedprox-16", "gan-dp-fedprox-64", "gan-dp-fedprox-1000")),
+]
+
+
+def levels(results, value, label):
+    """Returns a panel for each private method: a value by its privacy parameter."""
+    for method, level, stored in LEVELS:
+        rows = results.rows(*stored)
+        name = level.replace("budget", "epsilon")
+        series = {rule: points(select(rows, rule=rule), level, value) for rule in RULES[:2]}
+        yield f"{method}, by {name}", series, label
+
+
+def parties(results):
+    """Returns a plot of the inception score by the number of parties that take part, of 40 (Fig. 5)."""
+    stored = {method: results.rows(*(f"gan-parties-{method}-{count}" for count in COUNTS)) for method in METHODS}
+    panels = [
+        (rule, {method: points(select(rows, rule=rule), "parties", measured("inception")) for method, rows in stored.items()})
+        for rule in RULES[:2]
+    ]
+    return results.plot("gan-parties", lines(panels, "parties", "inception score"))
+
+
+COUNTS = [5, 10, 20, 40]
+METHODS = ["privgan", "dpgan", "dp-fedprox"]
+
+
+def concentration(results):
+    """Returns a plot of the inception score by the concentration parameter (Fig. 6)."""
+    panels = []
+    for kind in ("dli", "qs"):
+        series = {}
+        for method in METHODS:
+            rows = results.rows(f"gan-alpha-{method}")
+            of = [row | {"alpha": float(row["rule"].split(":")[1])} for row in rows if row["rule"].startswith(kind)]
+            series[method] = points(of, "alpha", measured("inception"))
+        panels.append((kind, series))
+    return results.plot("gan-alpha", lines(panels, "alpha", "inception score", True))
+
+
+def graphical(results):
+    """Returns the attacks on models of staged."""
+    cells = []
+    for row in results.rows("gan-staged-breast-cancer", "gan-staged-compas"):
+        epsilon = "none" if row["epsilon"] is None else f"{row['epsilon']:g}"
+        cells.append([row["dataset"], epsilon])
+        for name in ("white_box", "total_variation", "likelihood", "monte_carlo"):
+            found = row[name]
+            digits = 2 if name == "monte_carlo" else 3
+            cells[-1].append(f"{figure(found['mean'], found['standard_error'], digits)} / {found['chance']:.{digits}f}")
+    return table(["table", "epsilon", "white box", "total variation", "likelihood", "Monte Carlo"], cells)

@@ -336,6 +336,35 @@ mod tests {
         assert!(first.iter().any(|step| step.abs() > 1e-3));
     }
 
+    /// At the rate and the mu of the paper, FedProx changes a party's step by less than one in a thousand of its length.
+    #[test]
+    fn proximal_term_is_negligible_at_the_published_rate() {
+        let training = Training {
+            discriminator: Optimiser::Sgd { rate: 2e-4 },
+            ..plain()
+        };
+        let start = Gan::random(
+            examples(1).shape(),
+            &training,
+            &mut StdRng::seed_from_u64(3),
+        )
+        .unwrap();
+        let moved = |mu| {
+            let federation = Federation {
+                mu,
+                local_steps: 10,
+                ..Federation::default()
+            };
+            let rng = &mut StdRng::seed_from_u64(4);
+            change(&start, &examples(32), &training, &federation, rng).unwrap()
+        };
+        let (free, held) = (moved(0.0), moved(0.5));
+        let apart: Vec<f32> = free.iter().zip(&held).map(|(f, h)| f - h).collect();
+        let length = |vector: &[f32]| crate::matrix::dot(vector, vector).sqrt();
+        let share = length(&apart) / length(&free);
+        assert!(share > 0.0 && share < 1e-3, "{share}");
+    }
+
     #[test]
     fn parties_together_learn_what_each_has_half_of() {
         let all = examples(64);

@@ -357,6 +357,9 @@ mod tests {
         }
         assert_eq!(kinds(Method::Dpgan), [("sgd", 0.2), ("adam", 0.1)]);
         assert_eq!(kinds(Method::Privgan), [("adam", 0.2), ("adam", 0.1)]);
-        assert_eq!((Method::Privgan.batch(), Method::DpFedprox.batch()), (256, 64));
+        assert_eq!(
+            (Method::Privgan.batch(), Method::DpFedprox.batch()),
+            (256, 64)
+        );
     }
 }

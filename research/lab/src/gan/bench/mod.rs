@@ -236,12 +236,7 @@ fn trained(
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let rule: Rule = rule.parse().map_err(Failure::Usage)?;
     let split = arguments.split_among.unwrap_or(arguments.parties);
-    let mut parties = data::deal(
-        &images.examples,
-        &images.labels,
-        (split, &rule),
-        &mut rng,
-    )?;
+    let mut parties = data::deal(&images.examples, &images.labels, (split, &rule), &mut rng)?;
     parties.truncate(arguments.parties);
     let network = &arguments.network;
     let kept = keep(method, &parties, network, budget(arguments, method))?;

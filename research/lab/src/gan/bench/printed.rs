@@ -87,12 +87,21 @@ mod tests {
                 assert_eq!(shown(method, rule, ""), (false, true), "{method:?} {rule}");
             }
             assert_eq!(shown(method, "dli:0.1", ""), (false, false));
-            for flags in ["--parties 5", "--rate 1e-3", "--images fashion", "--split-among 40"] {
+            for flags in [
+                "--parties 5",
+                "--rate 1e-3",
+                "--images fashion",
+                "--split-among 40",
+            ] {
                 assert_eq!(shown(method, "ns", flags), (false, false), "{flags}");
             }
         }
         for flags in ["--participation 1", "--mu 0.5", "--batch 32"] {
-            assert_eq!(shown(Method::Federated, "ns", flags), (false, false), "{flags}");
+            assert_eq!(
+                shown(Method::Federated, "ns", flags),
+                (false, false),
+                "{flags}"
+            );
         }
         // The number of parties does not matter for all records in one place.
         assert_eq!(shown(Method::Central, "ns", "--parties 5"), (true, true));
