@@ -39,6 +39,13 @@ def attacked(name, scale=1.0):
     return value
 
 
+MEASURES = [
+    ("inception", "inception score"),
+    ("frechet", "Frechet distance"),
+    ("entropy", "entropy"),
+    ("diversity", "diversity"),
+]
+
 ATTACKS = [
     ("WB, %", attacked("white_box", 100.0)),
     ("MC, %", attacked("monte_carlo", 100.0)),
@@ -76,7 +83,7 @@ def points(rows, x, value):
 def printed(results):
     """Returns the printed figures next to ours, and a sentence with the number of those that agree."""
     theirs = results.rows("gan-published-central", "gan-published-local", "gan-published-federated")
-    ours = results.rows("gan-longer-central", "gan-longer-local", "gan-fedavg",)
+    ours = results.rows("gan-longer-central", "gan-fedavg")
     lines_of, differences = [], []
 
     def add(name, printed_figure, value, digits, **wanted):
@@ -95,7 +102,7 @@ def printed(results):
         )
 
     for method, (inception, frechet) in TABLE_2.items():
-        of = {} if method == "real" else {"method": method, "rule": "ns"}
+        of = {"method": "local" if method == "real" else method, "rule": "ns"}
         kind = real if method == "real" else measured
         add(f"IS, {method}", inception, kind("inception"), 2, **of)
         if frechet is not None:
@@ -151,7 +158,7 @@ def proximal_plot(results):
     rows = results.rows(*(name for key in list(PROXIMAL)[:3] for name in PROXIMAL[key]))
     panels = [
         (label, {rule: points(select(rows, rule=rule), "mu", measured(name)) for rule in RULES}, label)
-        for name, label in (("inception", "inception score"), ("frechet", "Frechet distance"), ("entropy", "entropy"))
+        for name, label in MEASURES
     ]
     return results.plot("gan-mu", lines(panels, "mu", ""))
 
@@ -162,8 +169,7 @@ def seed(row):
 
 def privacy(results):
     """Returns a plot of the four measures by lambda and epsilon (Figs. 3 and 4 of the paper)."""
-    names = [("inception", "inception score"), ("frechet", "Frechet distance"), ("entropy", "entropy"), ("diversity", "diversity")]
-    panels = [panel for name, label in names for panel in levels(results, measured(name), label)]
+    panels = [panel for name, label in MEASURES for panel in levels(results, measured(name), label)]
     return results.plot("gan-privacy", lines(panels, "level", "", True, 3))
 
 
@@ -187,11 +193,22 @@ def tradeoff(results):
     return table(["method", "level", "IS, ns", "WB, ns", "IS, qli", "WB, qli"], cells)
 
 
+def commands(results):
+    """Returns the command of each stored result."""
+    names = ["gan-published-central", "gan-published-local", "gan-published-federated"]
+    names += ["gan-longer-central"]
+    names += [name for stored in PROXIMAL.values() for name in stored]
+    names += [name for _, _, stored in LEVELS for name in stored]
+    names += [f"gan-parties-{method}-{count}" for method in PARTY_METHODS for count in COUNTS]
+    names += ALPHA + GRAPHICAL
+    return table(["result", "command"], [[name, f"`{results[name]['command']}`"] for name in names])
+
+
 # Method, the setting that is varied, and the stored results.
 LEVELS = [
     ("privgan", "lambda", ("gan-privgan-0.1", "gan-privgan-1", "gan-privgan-10")),
     ("dpgan", "budget", ("gan-dpgan-1", "gan-dpgan-4.01", "gan-dpgan-100")),
-    ("dp-fedprox", "budget", ("gan-dp-fedprox-16", "gan-dp-fedprox-64", "gan-dp-fedprox-1000")),
+    ("dp-fedprox", "budget", ("gan-dp-fedprox-16", "gan-dp-fedprox-64.11", "gan-dp-fedprox-1000")),
 ]
 
 
@@ -204,37 +221,41 @@ def levels(results, value, label):
         yield f"{method}, by {name}", series, label
 
 
+# Numbers of parties of Fig. 5, and the methods of Figs. 5 and 6 with their stored results.
+COUNTS = [5, 20, 40]
+NAMES = {"privgan": "privGAN", "federated": "FedProx 0.5, no noise"}
+
+
 def parties(results):
     """Returns a plot of the inception score by the number of parties that take part, of 40 (Fig. 5)."""
-    stored = {method: results.rows(*(f"gan-parties-{method}-{count}" for count in COUNTS)) for method in METHODS}
-    panels = [
-        (rule, {method: points(select(rows, rule=rule), "parties", measured("inception")) for method, rows in stored.items()})
-        for rule in RULES[:2]
-    ]
+    rows = results.rows(*(f"gan-parties-{method}-{count}" for method in PARTY_METHODS for count in COUNTS))
+    panels = [(rule, by_method(select(rows, rule=rule), "parties")) for rule in RULES[:2]]
     return results.plot("gan-parties", lines(panels, "parties", "inception score"))
 
 
-COUNTS = [5, 10, 20, 40]
-METHODS = ["privgan", "dpgan", "dp-fedprox"]
+PARTY_METHODS = ["privgan", "federated"]
+ALPHA = ["gan-alpha-privgan", "gan-alpha-federated"]
+GRAPHICAL = ["gan-staged-breast-cancer", "gan-staged-compas"]
 
 
 def concentration(results):
     """Returns a plot of the inception score by the concentration parameter (Fig. 6)."""
-    panels = []
-    for kind in ("dli", "qs"):
-        series = {}
-        for method in METHODS:
-            rows = results.rows(f"gan-alpha-{method}")
-            of = [row | {"alpha": float(row["rule"].split(":")[1])} for row in rows if row["rule"].startswith(kind)]
-            series[method] = points(of, "alpha", measured("inception"))
-        panels.append((kind, series))
+    rows = results.rows(*ALPHA)
+    rows = [row | {"kind": row["rule"].split(":")[0], "alpha": float(row["rule"].split(":")[1])} for row in rows]
+    panels = [(kind, by_method(select(rows, kind=kind), "alpha")) for kind in ("dli", "qs")]
     return results.plot("gan-alpha", lines(panels, "alpha", "inception score", True))
+
+
+def by_method(rows, x):
+    """Returns a series of inception scores for each method."""
+    methods = dict.fromkeys(row["method"] for row in rows)
+    return {NAMES[method]: points(select(rows, method=method), x, measured("inception")) for method in methods}
 
 
 def graphical(results):
     """Returns the attacks on models of staged."""
     cells = []
-    for row in results.rows("gan-staged-breast-cancer", "gan-staged-compas"):
+    for row in results.rows(*GRAPHICAL):
         epsilon = "none" if row["epsilon"] is None else f"{row['epsilon']:g}"
         cells.append([row["dataset"], epsilon])
         for name in ("white_box", "total_variation", "likelihood", "monte_carlo"):
