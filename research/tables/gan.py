@@ -83,7 +83,7 @@ def points(rows, x, value):
 def printed(results):
     """Returns the printed figures next to ours, and a sentence with the number of those that agree."""
     theirs = results.rows("gan-published-central", "gan-published-local", "gan-published-federated")
-    ours = results.rows("gan-longer-central", "gan-fedavg")
+    ours = results.rows(*filter(results.has, ["gan-longer-central", "gan-fedavg"]))
     lines_of, differences = [], []
 
     def add(name, printed_figure, value, digits, **wanted):
@@ -167,10 +167,24 @@ def seed(row):
     return row["seed"]
 
 
+def stored_levels(results):
+    """Returns the rows of each private method by its stored levels, as (method, level, rows)."""
+    for method, level, names in LEVELS:
+        rows = results.rows(*filter(results.has, names))
+        if rows:
+            yield method, level, rows
+
+
+def pending(results, names):
+    """Returns a sentence about results that are not stored, or None if all are."""
+    missing = [f"`{name}`" for name in names if not results.has(name)]
+    return f"Not measured: {', '.join(missing)}. `research/bench/gan.sh` stores them.\n" if missing else None
+
+
 def privacy(results):
     """Returns a plot of the four measures by lambda and epsilon (Figs. 3 and 4 of the paper)."""
     panels = [panel for name, label in MEASURES for panel in levels(results, measured(name), label)]
-    return results.plot("gan-privacy", lines(panels, "level", "", True, 3))
+    return results.plot("gan-privacy", lines(panels, "level", "", True)) + missing_levels(results)
 
 
 def attacks(results):
@@ -179,11 +193,16 @@ def attacks(results):
     return results.plot("gan-attacks", lines(panels, "level", "", True, 3))
 
 
+def missing_levels(results):
+    """Returns a sentence about the levels that are not stored."""
+    sentence = pending(results, [name for _, _, names in LEVELS for name in names])
+    return f"\n{sentence}" if sentence else ""
+
+
 def tradeoff(results):
     """Returns the inception score next to the white box (Fig. 8), at each level."""
     cells = []
-    for method, level, stored in LEVELS:
-        rows = results.rows(*stored)
+    for method, level, rows in stored_levels(results):
         for at in sorted({row[level] for row in rows}):
             of = select(rows, **{level: at})
             cells.append([f"`{method}`", f"{level} {at:g}".replace("budget", "epsilon")])
@@ -191,17 +210,6 @@ def tradeoff(results):
                 ours = select(of, rule=rule)
                 cells[-1] += [shown(ours, measured("inception")), shown(ours, attacked("white_box", 100.0), 1)]
     return table(["method", "level", "IS, ns", "WB, ns", "IS, qli", "WB, qli"], cells)
-
-
-def commands(results):
-    """Returns the command of each stored result."""
-    names = ["gan-published-central", "gan-published-local", "gan-published-federated"]
-    names += ["gan-longer-central"]
-    names += [name for stored in PROXIMAL.values() for name in stored]
-    names += [name for _, _, stored in LEVELS for name in stored]
-    names += [f"gan-parties-{method}-{count}" for method in PARTY_METHODS for count in COUNTS]
-    names += ALPHA + GRAPHICAL
-    return table(["result", "command"], [[name, f"`{results[name]['command']}`"] for name in names])
 
 
 # Method, the setting that is varied, and the stored results.
@@ -214,8 +222,7 @@ LEVELS = [
 
 def levels(results, value, label):
     """Returns a panel for each private method: a value by its privacy parameter."""
-    for method, level, stored in LEVELS:
-        rows = results.rows(*stored)
+    for method, level, rows in stored_levels(results):
         name = level.replace("budget", "epsilon")
         series = {rule: points(select(rows, rule=rule), level, value) for rule in RULES[:2]}
         yield f"{method}, by {name}", series, label
@@ -228,7 +235,10 @@ NAMES = {"privgan": "privGAN", "federated": "FedProx 0.5, no noise"}
 
 def parties(results):
     """Returns a plot of the inception score by the number of parties that take part, of 40 (Fig. 5)."""
-    rows = results.rows(*(f"gan-parties-{method}-{count}" for method in PARTY_METHODS for count in COUNTS))
+    names = [f"gan-parties-{method}-{count}" for method in PARTY_METHODS for count in COUNTS]
+    if sentence := pending(results, names):
+        return sentence
+    rows = results.rows(*names)
     panels = [(rule, by_method(select(rows, rule=rule), "parties")) for rule in RULES[:2]]
     return results.plot("gan-parties", lines(panels, "parties", "inception score"))
 
@@ -240,6 +250,8 @@ GRAPHICAL = ["gan-staged-breast-cancer", "gan-staged-compas"]
 
 def concentration(results):
     """Returns a plot of the inception score by the concentration parameter (Fig. 6)."""
+    if sentence := pending(results, ALPHA):
+        return sentence
     rows = results.rows(*ALPHA)
     rows = [row | {"kind": row["rule"].split(":")[0], "alpha": float(row["rule"].split(":")[1])} for row in rows]
     panels = [(kind, by_method(select(rows, kind=kind), "alpha")) for kind in ("dli", "qs")]

@@ -15,10 +15,9 @@ DASHES = ["", "6 3", "2 2", "8 2 2 2", "4 4", "1 3", "10 3"]
 def lines(panels, x_label, y_label, is_log=False, per_row=4):
     """Returns an SVG with a panel for each (title, {series: [(x, mean, standard error or None)]}).
 
-    Panels have the same axis of x and separate axes of y, unless `panels` has (title, series, y_label). The x axis is
+    A panel may have a third item, its own label of y. The x axis of each panel has the xs of its series, and is
     logarithmic if `is_log`. A series has the same colour in each panel."""
     names = list(dict.fromkeys(name for panel in panels for name in panel[1]))
-    xs = sorted({point[0] for panel in panels for series in panel[1].values() for point in series})
     columns = min(per_row, len(panels))
     cell = (LEFT + WIDTH + RIGHT, TOP + HEIGHT + BOTTOM)
     size = (columns * cell[0], math.ceil(len(panels) / columns) * cell[1] + 24)
@@ -30,15 +29,16 @@ def lines(panels, x_label, y_label, is_log=False, per_row=4):
     for number, panel in enumerate(panels):
         x, y = (number % columns) * cell[0] + LEFT, (number // columns) * cell[1] + TOP
         parts.append(f'<g transform="translate({x} {y})">')
-        parts.extend(_panel(panel, names, xs, x_label, panel[2] if len(panel) > 2 else y_label, is_log))
+        parts.extend(_panel(panel, names, x_label, panel[2] if len(panel) > 2 else y_label, is_log))
         parts.append("</g>")
     parts.extend(_legend(names, size[1] - 8))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _panel(panel, names, xs, x_label, y_label, is_log):
+def _panel(panel, names, x_label, y_label, is_log):
     """Returns the elements of a panel, whose plane begins at the origin."""
     title, series = panel[:2]
+    xs = sorted({point[0] for points in series.values() for point in points})
     place = math.log if is_log else float
     low, high = place(xs[0]), place(xs[-1])
     across = lambda x: WIDTH * (0.5 if high == low else (place(x) - low) / (high - low))
@@ -52,7 +52,8 @@ def _panel(panel, names, xs, x_label, y_label, is_log):
     for x in xs:
         yield f'<text x="{across(x):.1f}" y="{HEIGHT + 14}" text-anchor="middle">{x:g}</text>'
     yield f'<text x="{WIDTH / 2}" y="{HEIGHT + 29}" text-anchor="middle">{html.escape(x_label)}</text>'
-    yield f'<text transform="translate(-40 {HEIGHT / 2}) rotate(-90)" text-anchor="middle">{html.escape(y_label)}</text>'
+    turned = f"translate(-40 {HEIGHT / 2}) rotate(-90)"
+    yield f'<text transform="{turned}" text-anchor="middle">{html.escape(y_label)}</text>'
     yield f'<path d="M0 0V{HEIGHT}H{WIDTH}" stroke="#333" fill="none"/>'
     for name, points in series.items():
         colour, dash = _style(names.index(name))
@@ -61,7 +62,8 @@ def _panel(panel, names, xs, x_label, y_label, is_log):
         for x, mean, error in points:
             yield f'<circle cx="{across(x):.1f}" cy="{down(mean):.1f}" r="2.5" fill="{colour}"/>'
             if error:
-                yield f'<path d="M{across(x):.1f} {down(mean - error):.1f}V{down(mean + error):.1f}" stroke="{colour}"/>'
+                ends = f"{down(mean - error):.1f}V{down(mean + error):.1f}"
+                yield f'<path d="M{across(x):.1f} {ends}" stroke="{colour}"/>'
 
 
 def _style(number):
