@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use fhaim_federated::partition::Rule;
 use fhaim_files::{FormatArguments, StrictnessArguments, delimiter};
 use fhaim_gan::{
-    Hidden, MAX_LAYERS, MAX_PAIRS, MAX_WEIGHT, MAX_WIDTH, MIN_PARTICIPATION, Optimiser, Training,
+    Hidden, MAX_LAYERS, MAX_PAIRS, MAX_WEIGHT, MAX_WIDTH, MIN_PARTICIPATION, Training,
 };
 
 use crate::gan::failure::Failure;
@@ -17,6 +17,9 @@ const MAX_STEPS: usize = 1_000_000;
 
 /// The largest number of records in a step, or to draw. Memory limits it further, depending on the records' width.
 const MAX_RECORDS: usize = 100_000_000;
+
+/// Default learning rate, from the paper.
+pub const RATE: f32 = 2e-4;
 
 /// The largest number of seeds of a bench.
 const MAX_SEEDS: usize = 1000;
@@ -44,6 +47,7 @@ Examples:
 const BENCH_EXAMPLES: &str = "\
 Examples:
   FHAIM_DATA_DIR=data fhaim-lab gan bench --method dpgan --rule ns --steps 100
+  FHAIM_DATA_DIR=data fhaim-lab gan bench --method federated --mu 0.5 --rule dli:0.1 --local-steps 20 --no-attacks
   FHAIM_DATA_DIR=data fhaim-lab gan bench --table adult --rule cluster --parties 100 --method central";
 
 /// The commands of `gan`.
@@ -58,7 +62,7 @@ pub enum GanCommand {
     /// Test whether networks reveal the records that they were trained on
     #[command(after_help = ATTACK_EXAMPLES)]
     Attack(AttackArguments),
-    /// Measure quality and attacks on MNIST, for every method and partition, next to printed figures
+    /// Measure quality and attacks on images or a table, for every method and partition, next to printed figures
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArguments),
 }
@@ -69,9 +73,9 @@ pub struct NetworkArguments {
     /// Number of steps; for federated methods, of rounds
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = up_to::<MAX_STEPS>)]
     pub steps: usize,
-    /// Number of records per step; with privacy, on average
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = up_to::<MAX_RECORDS>)]
-    pub batch: usize,
+    /// Number of records per step; for dpgan, on average [default: 256 for privgan, otherwise 64]
+    #[arg(long, value_name = "N", value_parser = up_to::<MAX_RECORDS>)]
+    pub batch: Option<usize>,
     /// Widths of the hidden layers of the generator; the discriminator has them in reverse order
     #[arg(
         long,
@@ -94,25 +98,30 @@ pub struct NetworkArguments {
     /// Number of noise values that a generator gets
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = up_to::<MAX_WIDTH>)]
     pub noise: usize,
-    /// Learning rate of Adam, for both networks
+    /// Learning rate. The optimiser depends on the method: Adam for central, local and privgan; plain gradient descent
+    /// (SGD) for federated methods; for dpgan, SGD for discriminators and Adam for generators
     #[arg(
         long,
         value_name = "R",
-        default_value_t = 2e-4,
+        default_value_t = RATE,
         allow_negative_numbers = true,
         value_parser = positive
     )]
     pub rate: f32,
+    /// Learning rate of discriminators [default: that of --rate]
+    #[arg(long, value_name = "R", allow_negative_numbers = true, value_parser = positive)]
+    pub discriminator_rate: Option<f32>,
     /// For methods with a budget: largest norm of an example's gradient, or of a party's change [default: 0.01]
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
     pub clip: Option<f64>,
     /// For federated methods: probability that a party takes part in a round [default: 0.1]
     #[arg(long, value_name = "Q", allow_negative_numbers = true, value_parser = chance)]
     pub participation: Option<f64>,
-    /// For federated methods: number of steps of a party in a round, and of the generator after it [default: 1]
+    /// For federated methods: number of steps of a party in a round, and of the generator after it [default: 10]
     #[arg(long, value_name = "N", value_parser = up_to::<MAX_STEPS>)]
     pub local_steps: Option<usize>,
-    /// For dp-fedprox: mu, which has no effect with a single local step [default: 0.5]
+    /// For federated and dp-fedprox: mu, which has no effect with a single local step [default: 0 for federated, 0.5 for
+    /// dp-fedprox]
     #[arg(long, value_name = "MU", allow_negative_numbers = true, value_parser = weight)]
     pub mu: Option<f32>,
     /// For privgan: lambda [default: 1]
@@ -129,19 +138,21 @@ impl NetworkArguments {
             return Err(Failure::Usage(format!("--hidden: at most {most} layers")));
         }
         let budget = |method: Method| method.protected().is_some();
-        let dp_fedprox = |method: Method| method == Method::DpFedprox;
+        let proximal = |method: Method| matches!(method, Method::Federated | Method::DpFedprox);
         let privgan = |method: Method| method == Method::Privgan;
         useful("--clip", self.clip.is_some(), methods, budget)?;
         let given = self.participation.is_some();
         useful("--participation", given, methods, Method::is_federated)?;
         let given = self.local_steps.is_some();
         useful("--local-steps", given, methods, Method::is_federated)?;
-        useful("--mu", self.mu.is_some(), methods, dp_fedprox)?;
+        useful("--mu", self.mu.is_some(), methods, proximal)?;
         useful("--lambda", self.lambda.is_some(), methods, privgan)
     }
 
-    /// Returns the training settings.
-    pub fn training(&self) -> Training {
+    /// Returns the training settings of a method.
+    pub fn training(&self, method: Method) -> Training {
+        let discriminator_rate = self.discriminator_rate.unwrap_or(self.rate);
+        let (discriminator, generator) = method.optimisers(discriminator_rate, self.rate);
         Training {
             noise: self.noise,
             hidden: match self.filters.as_slice() {
@@ -150,9 +161,9 @@ impl NetworkArguments {
             },
             // `up_to` has checked that there are at most a million steps.
             steps: self.steps as u32,
-            batch: self.batch,
-            discriminator: Optimiser::adam(self.rate),
-            generator: Optimiser::adam(self.rate),
+            batch: self.batch.unwrap_or(method.batch()),
+            discriminator,
+            generator,
         }
     }
 }
@@ -349,7 +360,15 @@ pub struct BenchArguments {
     /// Method (may be repeated) [default: all]
     #[arg(long, value_name = "M", value_enum)]
     pub method: Vec<Method>,
-    /// Use a table instead of MNIST: NAME.csv with NAME.schema.json in FHAIM_DATA_DIR
+    /// Images: NAME-images.idx3 with NAME-labels.idx1 in FHAIM_DATA_DIR
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "mnist",
+        conflicts_with = "table"
+    )]
+    pub images: String,
+    /// Use a table instead of images: NAME.csv with NAME.schema.json in FHAIM_DATA_DIR
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
     /// Rule for splitting records (may be repeated)
@@ -363,6 +382,14 @@ pub struct BenchArguments {
     /// Number of parties
     #[arg(long, value_name = "K", default_value_t = 10, value_parser = up_to::<MAX_PAIRS>)]
     pub parties: usize,
+    /// Split images among N parties, of which only the first K have networks [default: K]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "table",
+        value_parser = up_to::<MAX_PAIRS>
+    )]
+    pub split_among: Option<usize>,
     /// Budget of dpgan, for a record [default: 4.01]
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     pub record_epsilon: Option<f64>,
@@ -403,6 +430,10 @@ impl BenchArguments {
     /// Rejects flags that none of the methods uses.
     pub fn check(&self) -> Result<(), Failure> {
         let methods = self.methods();
+        if self.split_among.is_some_and(|split| split < self.parties) {
+            let problem = "--split-among must be at least the number of --parties";
+            return Err(Failure::Usage(problem.to_owned()));
+        }
         let of = |unit| move |method: Method| method.protected() == Some(unit);
         let given = self.record_epsilon.is_some();
         useful("--record-epsilon", given, methods, of(Protected::Record))?;

@@ -4,8 +4,8 @@ use clap::ValueEnum;
 use fhaim_files::memory::Unit;
 use fhaim_files::progress::Progress;
 use fhaim_gan::{
-    Examples, Federation, Gan, MAX_PAIRS, MAX_VALUES, Model, PrivGan, Privacy, Sampling, Training,
-    federate, record_sampling, train, train_parts,
+    Examples, Federation, Gan, MAX_PAIRS, MAX_VALUES, Model, Optimiser, PrivGan, Privacy, Sampling,
+    Training, federate, record_sampling, train, train_parts,
 };
 use rand_chacha::ChaCha20Rng;
 
@@ -14,9 +14,12 @@ use crate::gan::failure::Failure;
 
 /// Default values of flags. The flags' help texts repeat them.
 const CLIP: f64 = 0.01;
-const PARTICIPATION: f64 = 0.1;
+pub const PARTICIPATION: f64 = 0.1;
+const LOCAL_STEPS: usize = 10;
 const MU: f32 = 0.5;
 const LAMBDA: f32 = 1.0;
+const BATCH: usize = 64;
+const PRIVGAN_BATCH: usize = 256;
 
 /// A training method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -25,13 +28,13 @@ pub enum Method {
     Central,
     /// Train each party separately, in the clear
     Local,
-    /// DP-FedAvg GAN without noise
+    /// FedAvg GAN, or FedProx GAN with --mu: no clipping and no noise
     Federated,
     /// privGAN: train each party separately, with its records in two parts; no guarantee
     Privgan,
     /// DPGAN: train each party separately, with every record clipped and noised
     Dpgan,
-    /// DP-FedAvg GAN: clip and noise every party's change
+    /// DP-FedAvg GAN: clip and noise every party's change; with --local-steps 1, DP-FedSGD GAN
     DpFedavg,
     /// DP-FedProx GAN: as dp-fedavg, with parties pulled back to the start of the round
     DpFedprox,
@@ -66,6 +69,27 @@ impl Method {
     /// Whether parties train one pair of networks together.
     pub fn is_federated(self) -> bool {
         matches!(self, Self::Federated | Self::DpFedavg | Self::DpFedprox)
+    }
+
+    /// Returns the optimisers of a discriminator and of a generator (Saleem and Fan, appendix A). The paper names none for
+    /// the methods without privacy: `federated` has those of DP-FedAvg GAN, and the others Adam, as in privGAN.
+    pub fn optimisers(self, discriminator: f32, generator: f32) -> (Optimiser, Optimiser) {
+        let (adam, sgd) = (Optimiser::adam, |rate| Optimiser::Sgd { rate });
+        match self {
+            Self::Central | Self::Local | Self::Privgan => (adam(discriminator), adam(generator)),
+            Self::Dpgan => (sgd(discriminator), adam(generator)),
+            Self::Federated | Self::DpFedavg | Self::DpFedprox => {
+                (sgd(discriminator), sgd(generator))
+            }
+        }
+    }
+
+    /// Returns the default number of records per step (Saleem and Fan, appendix A).
+    pub fn batch(self) -> usize {
+        match self {
+            Self::Privgan => PRIVGAN_BATCH,
+            _ => BATCH,
+        }
     }
 
     /// Returns the number of pairs of networks that it trains for this number of parties.
@@ -119,7 +143,7 @@ pub fn keep(
     arguments: &NetworkArguments,
     budget: Option<(f64, f64)>,
 ) -> Result<Option<Kept>, Failure> {
-    let training = arguments.training();
+    let training = arguments.training(method);
     let sampled: Vec<Sampling> = match (method.protected(), budget) {
         (Some(_), None) => {
             return Err(Failure::Usage(format!("{} needs --epsilon", method.name())));
@@ -182,7 +206,7 @@ pub fn train_by(
     kept: Option<&Kept>,
     (rng, progress): (&mut ChaCha20Rng, &Progress),
 ) -> Result<Model, Failure> {
-    let training = arguments.training();
+    let training = arguments.training(method);
     let steps = u64::from(training.steps);
     let count = match method {
         Method::Central | Method::Federated | Method::DpFedavg | Method::DpFedprox => 1,
@@ -275,7 +299,7 @@ fn in_parts<T: Fn(u32)>(
     tell: impl Fn(usize) -> T,
 ) -> Result<Model, Failure> {
     let options = PrivGan {
-        lambda: arguments.lambda.unwrap_or(LAMBDA),
+        lambda: lambda(arguments),
         ..PrivGan::default()
     };
     let (mut gans, mut records) = (Vec::new(), Vec::new());
@@ -292,19 +316,50 @@ fn in_parts<T: Fn(u32)>(
     saved(gans, &records)
 }
 
+/// Returns lambda of privGAN.
+pub fn lambda(arguments: &NetworkArguments) -> f32 {
+    arguments.lambda.unwrap_or(LAMBDA)
+}
+
 /// Returns the settings of federated training.
-fn federation(
+pub fn federation(
     method: Method,
     arguments: &NetworkArguments,
     privacy: Option<&Privacy>,
 ) -> Federation {
     Federation {
         rate: arguments.participation.unwrap_or(PARTICIPATION),
-        local_steps: arguments.local_steps.unwrap_or(1),
+        local_steps: arguments.local_steps.unwrap_or(LOCAL_STEPS),
         mu: match method {
             Method::DpFedprox => arguments.mu.unwrap_or(MU),
+            Method::Federated => arguments.mu.unwrap_or(0.0),
             _ => 0.0,
         },
         privacy: privacy.copied(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn optimisers_are_those_of_the_paper() {
+        let kinds = |method: Method| {
+            let (discriminator, generator) = method.optimisers(0.2, 0.1);
+            [discriminator, generator].map(|optimiser| match optimiser {
+                Optimiser::Sgd { rate } => ("sgd", rate),
+                Optimiser::Adam { rate, .. } => ("adam", rate),
+            })
+        };
+        for method in [Method::DpFedprox, Method::DpFedavg, Method::Federated] {
+            assert_eq!(kinds(method), [("sgd", 0.2), ("sgd", 0.1)], "{method:?}");
+        }
+        assert_eq!(kinds(Method::Dpgan), [("sgd", 0.2), ("adam", 0.1)]);
+        assert_eq!(kinds(Method::Privgan), [("adam", 0.2), ("adam", 0.1)]);
+        assert_eq!(
+            (Method::Privgan.batch(), Method::DpFedprox.batch()),
+            (256, 64)
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! `fhaim-lab gan bench`: measures the quality of records that MNIST networks generate, and how much they reveal about
-//! training records.
+//! `fhaim-lab gan bench`: measures the quality of images that networks generate, and how much they reveal about training
+//! records.
 //!
 //! Four fifths of the images train the networks, and a classifier that judges generated records. For the attacks, other
 //! networks are trained on a tenth of these images (the members); the other nine tenths are the others. The remaining
@@ -22,7 +22,7 @@ use serde::Serialize;
 use crate::gan::args::BenchArguments;
 use crate::gan::data::{self, CLASSES};
 use crate::gan::failure::Failure;
-use crate::gan::method::{Kept, Method, Protected, keep, train_by};
+use crate::gan::method::{Kept, Method, Protected, federation, keep, lambda, train_by};
 
 /// delta of all budgets.
 const DELTA: f64 = 1e-5;
@@ -41,16 +41,67 @@ struct Row {
     method: String,
     rule: String,
     seed: u64,
+    #[serde(flatten)]
+    settings: Settings,
     epsilon: Option<f64>,
     multiplier: Option<f64>,
     #[serde(flatten)]
     quality: Quality,
+    reference: Reference,
     printed_quality: Option<[f64; 2]>,
     attacks: Option<Attacks>,
     /// White box and Monte Carlo in percent, and total variation.
     printed_attacks: Option<[f64; 3]>,
     train_seconds: f64,
     attack_seconds: f64,
+}
+
+/// The settings of a row that the figures of the chapter vary.
+#[derive(Debug, Serialize)]
+struct Settings {
+    parties: usize,
+    steps: usize,
+    /// The requested budget.
+    budget: Option<f64>,
+    participation: Option<f64>,
+    local_steps: Option<usize>,
+    mu: Option<f32>,
+    lambda: Option<f32>,
+    rate: f32,
+}
+
+impl Settings {
+    fn of(arguments: &BenchArguments, method: Method) -> Self {
+        let network = &arguments.network;
+        let federation = method
+            .is_federated()
+            .then(|| federation(method, network, None));
+        Self {
+            parties: arguments.parties,
+            steps: network.steps,
+            budget: budget(arguments, method).map(|(epsilon, _)| epsilon),
+            participation: federation.map(|federation| federation.rate),
+            local_steps: federation.map(|federation| federation.local_steps),
+            mu: federation.map(|federation| federation.mu),
+            lambda: (method == Method::Privgan).then(|| lambda(network)),
+            rate: network.rate,
+        }
+    }
+}
+
+/// The classifier that judges generated records, and its results for real ones.
+#[derive(Debug)]
+struct Judgement {
+    judge: Judge,
+    reference: Reference,
+}
+
+/// The results of the classifier for unseen real records.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Reference {
+    /// Share of the records whose class it predicts correctly.
+    accuracy: f64,
+    quality: Quality,
 }
 
 /// Images with their classes.
@@ -76,7 +127,7 @@ pub fn run(arguments: &BenchArguments, progress: &Progress) -> Result<(), Failur
     if let Some(table) = &arguments.table {
         return tables::run(arguments, (table, methods), progress);
     }
-    let all = read()?;
+    let all = read(&arguments.images)?;
     data::check_drawn("--drawn", arguments.drawn, all.examples.shape())?;
     if !arguments.json {
         data::print(HEAD);
@@ -87,26 +138,11 @@ pub fn run(arguments: &BenchArguments, progress: &Progress) -> Result<(), Failur
         numbers.shuffle(&mut rng);
         let (seen, unseen) = numbers.split_at((numbers.len() as f64 * SEEN).round() as usize);
         let (seen, unseen) = (all.select(seen)?, all.select(unseen)?);
-        let phase = progress.uncounted("train the classifier");
-        let judge = Judge::train(&seen.examples, &seen.labels, CLASSES, &mut rng)?;
-        phase.finish();
-        let accuracy = judge.accuracy(&unseen.examples, &unseen.labels)?;
-        let real = judge.quality(&unseen.examples, &seen.examples)?;
-        let members = (seen.labels.len() as f64 * MEMBERS).round() as usize;
-        eprintln!(
-            "seed {seed}: the classifier is right on {:.1}% of {} unseen images; these have IS {:.2} (printed 9.9), \
-             FID {:.2}, entropy {:.3}, diversity {:.3}; {members} members",
-            100.0 * accuracy,
-            unseen.labels.len(),
-            real.inception,
-            real.frechet,
-            real.entropy,
-            real.diversity
-        );
+        let judgement = judge(&seen, &unseen, (seed, &mut rng), progress)?;
         for &method in methods {
             for rule in rules(arguments, method) {
                 let trial = (method, rule.as_str(), seed);
-                let row = measure(arguments, (&seen, &unseen, &judge), trial, progress)?;
+                let row = measure(arguments, (&seen, &unseen, &judgement), trial, progress)?;
                 show(&row, arguments.json);
             }
         }
@@ -114,12 +150,40 @@ pub fn run(arguments: &BenchArguments, progress: &Progress) -> Result<(), Failur
     Ok(())
 }
 
-fn read() -> Result<Images, Failure> {
+/// Trains the classifier, and reports its results for unseen images on standard error.
+fn judge(
+    seen: &Images,
+    unseen: &Images,
+    (seed, rng): (u64, &mut ChaCha20Rng),
+    progress: &Progress,
+) -> Result<Judgement, Failure> {
+    let phase = progress.uncounted("train the classifier");
+    let judge = Judge::train(&seen.examples, &seen.labels, CLASSES, rng)?;
+    phase.finish();
+    let reference = Reference {
+        accuracy: judge.accuracy(&unseen.examples, &unseen.labels)?,
+        quality: judge.quality(&unseen.examples, &seen.examples)?,
+    };
+    let quality = reference.quality;
+    eprintln!(
+        "seed {seed}: the classifier is right on {:.1}% of {} unseen images; these have IS {:.2}, FID {:.2}, entropy \
+         {:.3}, diversity {:.3}",
+        100.0 * reference.accuracy,
+        unseen.labels.len(),
+        quality.inception,
+        quality.frechet,
+        quality.entropy,
+        quality.diversity
+    );
+    Ok(Judgement { judge, reference })
+}
+
+fn read(name: &str) -> Result<Images, Failure> {
     let folder = std::env::var_os("FHAIM_DATA_DIR")
         .map(PathBuf::from)
         .ok_or(Failure::NoData)?;
-    let examples = data::images(&folder.join("mnist-images.idx3").into())?;
-    let labels = data::labels(&folder.join("mnist-labels.idx1"))?;
+    let examples = data::images(&folder.join(format!("{name}-images.idx3")).into())?;
+    let labels = data::labels(&folder.join(format!("{name}-labels.idx1")))?;
     if labels.len() != examples.len() {
         return Err(Failure::Usage(
             "the numbers of classes and of images differ".to_owned(),
@@ -130,7 +194,7 @@ fn read() -> Result<Images, Failure> {
 
 fn measure(
     arguments: &BenchArguments,
-    (seen, unseen, judge): (&Images, &Images, &Judge),
+    (seen, unseen, judgement): (&Images, &Images, &Judgement),
     trial: (Method, &str, u64),
     progress: &Progress,
 ) -> Result<Row, Failure> {
@@ -140,7 +204,7 @@ fn measure(
     let train_seconds = started.elapsed().as_secs_f64();
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let made = model.sample(seen.labels.len(), &mut rng)?;
-    let quality = judge.quality(&made, &seen.examples)?;
+    let quality = judgement.judge.quality(&made, &seen.examples)?;
     let started = Instant::now();
     let attacks = match arguments.no_attacks {
         true => None,
@@ -150,12 +214,14 @@ fn measure(
         method: method.name(),
         rule: rule.to_owned(),
         seed,
+        settings: Settings::of(arguments, method),
         epsilon: kept.as_ref().map(|kept| kept.epsilon),
         multiplier: kept.map(|kept| kept.multiplier),
         quality,
-        printed_quality: printed::quality(method),
+        reference: judgement.reference,
+        printed_quality: printed::quality(arguments, method, rule),
         attacks,
-        printed_attacks: printed::attacks(method, rule),
+        printed_attacks: printed::attacks(arguments, method, rule),
         train_seconds,
         attack_seconds: started.elapsed().as_secs_f64(),
     })
@@ -169,12 +235,9 @@ fn trained(
 ) -> Result<(Model, Option<Kept>), Failure> {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let rule: Rule = rule.parse().map_err(Failure::Usage)?;
-    let parties = data::deal(
-        &images.examples,
-        &images.labels,
-        (arguments.parties, &rule),
-        &mut rng,
-    )?;
+    let split = arguments.split_among.unwrap_or(arguments.parties);
+    let mut parties = data::deal(&images.examples, &images.labels, (split, &rule), &mut rng)?;
+    parties.truncate(arguments.parties);
     let network = &arguments.network;
     let kept = keep(method, &parties, network, budget(arguments, method))?;
     let drawing = (&mut rng, progress);
