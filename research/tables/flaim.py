@@ -3,7 +3,7 @@
 import pathlib
 import statistics
 
-from . import plot
+from .svg import lines
 from .text import agreement, deviations, figure, signed, table
 
 METHODS = ["naive", "aug-oracle", "aug-private", "dist-aim", "aim"]
@@ -237,7 +237,7 @@ def plotted(results, file, title, x_label, settings, log_x=False):
         for method, row in by_method(results, setting).items():
             if method in PLOTTED:
                 curves.setdefault(method, []).append((x, row["error"], row["error_standard_error"]))
-    return results.plot(file, plot.lines(title, x_label, "workload error", sorted(curves.items()), log_x))
+    return results.plot(file, lines([(title, dict(sorted(curves.items())))], x_label, "workload error", log_x))
 
 
 PLOTTED = ["naive", "aug-private", "dist-aim", "aim"]

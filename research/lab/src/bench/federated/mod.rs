@@ -129,7 +129,7 @@ impl FederatedArguments {
         self.most_rounds.unwrap_or(usual).min(rounds)
     }
 
-    /// Returns how many rounds a record is charged for at most: DistAIM and AIM charge all, whatever R is.
+    /// Returns how many rounds a record is charged for at most: DistAIM and AIM charge all of them.
     fn charged_rounds(&self, contender: Contender, rounds: u32) -> u32 {
         match contender {
             Contender::DistAim | Contender::Aim => rounds,
