@@ -306,10 +306,8 @@ async fn job_of_killed_workers_asks_for_the_same_releases(kind: Kind) {
             service.computation.answer(Manner::Hang);
         }
     }
-    let session: fhaim_api::account::Session = read(
-        service
-            .sign_in("ana@x.example", crate::common::PASSWORD)
-            .await,
+    let session: Session = read(
+        service.sign_in("ana@x.example", PASSWORD).await,
         StatusCode::CREATED,
     )
     .await;
