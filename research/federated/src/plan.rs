@@ -197,6 +197,9 @@ mod tests {
                 ..setting(method, 10)
             };
             let plan = Plan::new(&setting).unwrap();
+            // Variances are rounded up to whole units.
+            let units = (sigma * sigma / UNIT_VARIANCE as f64).ceil();
+            let sigma = (units * UNIT_VARIANCE as f64).sqrt();
             assert!((plan.sigma() - sigma).abs() < 0.06, "{}", plan.sigma());
             assert!((plan.epsilon - 0.0494).abs() < 5e-5, "{}", plan.epsilon);
         }

@@ -27,7 +27,7 @@ pub const BENCH_MIX_EXAMPLES: &str = "\
 Examples:
   research/bench/tables.sh data && FHAIM_DATA_DIR=data fhaim-lab bench mix
   FHAIM_DATA_DIR=data fhaim-lab bench mix --mix 4 --mix 32 --epsilon 10 --seeds 3 --json
-  FHAIM_DATA_DIR=data fhaim-lab bench mix --mix 4 --parties 5 --parties 20 --way conventional --way correlated
+  FHAIM_DATA_DIR=data fhaim-lab bench mix --mix 4 --parties 5 --parties 20 --way correlated
   FHAIM_DATA_DIR=data fhaim-lab bench mix --encrypted --mix 128
 
 Images are mnist-images.idx3 and mnist-labels.idx1 in FHAIM_DATA_DIR.";
