@@ -36,7 +36,7 @@ pub struct StoredWindow {
 /// Asks the crypto service for a job's run, and adds its released positions to the window.
 ///
 /// # Errors
-/// Refusals of the crypto service; [`ProblemKind::Conflict`](fhaim_api::problem::ProblemKind::Conflict)
+/// Refusals of the crypto service; [`ProblemKind::Conflict`]
 /// if the two services disagree about the run.
 pub async fn window(state: &State, task: &Task, plan: &PlanCore) -> Result<StoredWindow, Failure> {
     let (key, upload) = prepared(state, task.dataset).await?;
@@ -78,7 +78,7 @@ async fn begin(
 /// Replaces the window that was read, unless another worker has changed it.
 ///
 /// # Errors
-/// [`ProblemKind::Unavailable`](fhaim_api::problem::ProblemKind::Unavailable)
+/// [`ProblemKind::Unavailable`]
 /// if another worker has stored a window meanwhile.
 pub async fn store(
     tx: &mut Tx,
@@ -123,8 +123,8 @@ pub fn new_key() -> Result<SealingKey, Failure> {
 /// Returns the sealing key of a complete upload, for the second computation service.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) until the upload is complete;
-/// [`ProblemKind::Forbidden`](fhaim_api::problem::ProblemKind::Forbidden) if the terms name no second
+/// [`ProblemKind::NotFound`] until the upload is complete;
+/// [`ProblemKind::Forbidden`] if the terms name no second
 /// computation service; a key that cannot be unsealed.
 pub async fn shared_key(state: &State, dataset: Uuid) -> Result<SealingKey, Failure> {
     uploads::must_be_witnessed(&uploads::find(state, dataset).await?)?;
