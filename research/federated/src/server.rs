@@ -77,7 +77,7 @@ impl Server {
     /// Starts a run among this number of parties.
     ///
     /// # Errors
-    /// Those of [`Plan::new`] and [`FederatedSetting::check_parties`].
+    /// Those of [`Plan::new`](crate::Plan::new) and [`FederatedSetting::check_parties`].
     pub fn new(setting: Arc<FederatedSetting>, parties: usize) -> Result<Self, Error> {
         let schedule = Schedule::new(Arc::clone(&setting))?;
         setting.check_parties(parties)?;

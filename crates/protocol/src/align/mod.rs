@@ -2,7 +2,7 @@
 //! of these records, without showing each other the rest.
 //!
 //! Private set intersection of two or three parties, from a Diffie-Hellman oblivious pseudorandom
-//! function on ristretto255 and tables that do not reveal their keys ([`table`]). It follows the
+//! function on ristretto255 and tables that do not reveal their keys (`align::table`). It follows the
 //! conditional zero sharing of Kolesnikov, Matania, Pinkas, Rosulek and Trieu (2017), Section 4.
 //!
 //! 1. Each party hashes its join keys to the group, bound to the dataset and the session. The first
