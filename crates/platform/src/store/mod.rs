@@ -273,7 +273,13 @@ impl Store {
     pub async fn begin(&self) -> Result<Tx, StoreError> {
         match self.dialect {
             Dialect::Sqlite => self.pool.begin_with("BEGIN IMMEDIATE").await,
-            Dialect::Postgres => self.pool.begin().await,
+            // The driver does not notice that a transaction has begun if the caller stops waiting before the answer. Later
+            // statements on the connection would then succeed, and not be committed. The task always waits.
+            Dialect::Postgres => {
+                let pool = self.pool.clone();
+                let begun = tokio::spawn(async move { pool.begin().await }).await;
+                begun.map_err(|_| StoreError::WorkerCrashed)?
+            }
         }
     }
 

@@ -8,3 +8,4 @@ mod runner;
 mod statements;
 mod stopping;
 mod tokens;
+mod transactions;

@@ -4,10 +4,12 @@
 //! stuck: see `verdict.rs` for the checks.
 //!
 //! A seed determines the events and their pauses, but not the operating system, so that a repeated schedule can take
-//! another course. A schedule prints its events.
+//! another course. A schedule prints its events, and its numbers in the columns of `schedules/results.csv`.
+//!
+//! This command plays 200 schedules, half of them on each storage (`.ci/servers` starts the servers):
 //!
 //! ```sh
-//! FHAIM_SCHEDULES=0..100 cargo nextest run --workspace --run-ignored all -E 'test(random_schedules)'
+//! FHAIM_SCHEDULES=0..100 cargo nextest run --workspace --run-ignored all --no-capture -E 'test(random_schedules)'
 //! ```
 //!
 //! Environment variables:
