@@ -43,6 +43,13 @@ pub enum Refusal {
          dataset"
     )]
     NoSeed(String),
+    /// Another key service does not know releases that it debited.
+    #[error(
+        "key service {0} was set back to an older copy of its ledger: it does not know releases of this dataset that \
+         it has debited. Nothing more is released. Finished tables stay available. To continue, create a new dataset \
+         (`fhaim dataset create`). Over the same records, its cost adds to the cost of this dataset"
+    )]
+    OtherSetBack(String),
     /// The account has reached its number of key sets.
     #[error(
         "key_sets: the account has reached its limit of keys for {0} datasets (keys of a large roster count as \
@@ -122,6 +129,7 @@ impl Refusal {
             Self::Spent(_) | Self::Stranded { .. } => ProblemKind::BudgetSpent,
             Self::KeysLost
             | Self::NoSeed(_)
+            | Self::OtherSetBack(_)
             | Self::Frozen(Freeze::Restored | Freeze::UnknownReceipt) => ProblemKind::Restored,
             Self::Frozen(Freeze::Noise | Freeze::Upload | Freeze::Witness) => ProblemKind::Frozen,
         }

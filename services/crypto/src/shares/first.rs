@@ -4,8 +4,8 @@ use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_api::dataset::WireTerms;
 use fhaim_api::keys::{
-    Confirmation, DebitedByServices, DebitedReleases, KeyServiceDocument, KeyServices, NewShare,
-    UploadKeyRequest, UploadKeySeeds, UploadSeedCall,
+    Confirmation, DebitedByServices, DebitedRelease, DebitedReleases, KeyServiceDocument,
+    KeyServices, NewShare, UploadKeyRequest, UploadKeySeeds, UploadSeedCall,
 };
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
@@ -27,6 +27,7 @@ use fhaim_protocol::crypto::judge::Rules;
 use fhaim_protocol::terms::{Plan, PlanCore, Terms};
 use fhaim_protocol::upload_key::SeedRequest;
 use reqwest::Method;
+use std::collections::HashSet;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -63,6 +64,49 @@ impl Member<'_> {
             ))
             .because(cause),
         }
+    }
+
+    /// Like [`Self::failure`], for a call with a batch. Names the service if it was set back.
+    async fn batch_failure(&self, state: &State, dataset: Uuid, error: &PeerError) -> Failure {
+        let failure = self.failure(error);
+        if failure.kind() == ProblemKind::Frozen {
+            return failure;
+        }
+        match self.loss(state, dataset).await {
+            Ok(Some(refusal)) => Failure::from(refusal).because(error),
+            Ok(None) => failure,
+            Err(unknown) => {
+                tracing::warn!(%dataset, service = self.name, %unknown, "a ledger was not compared");
+                failure
+            }
+        }
+    }
+
+    /// Compares the service's ledger with that of this service, which debits a batch after all others have. Returns the
+    /// refusal if the service was set back.
+    async fn loss(&self, state: &State, dataset: Uuid) -> Result<Option<Refusal>, Failure> {
+        let path = format!("/v1/shares/{dataset}/debited");
+        let client = self.client.with_tries(TRIES_OF_WHO_WAITS);
+        let listed = client.json(Method::GET, &path, Body::Empty).await;
+        let listed: DebitedReleases = match listed {
+            Err(PeerError::Problem { problem, .. }) if problem.kind == ProblemKind::NotFound => {
+                return Ok(Some(Refusal::NoSeed(self.name.to_owned())));
+            }
+            listed => listed?,
+        };
+        let named = |release: &DebitedRelease| (release.job, release.number);
+        let known: HashSet<(Uuid, u32)> = listed.releases.iter().map(named).collect();
+        let mut tx = state.base.store.begin().await?;
+        let own = chain::debits(&mut tx, dataset).await?;
+        tx.commit().await?;
+        let is_unknown = |act: &Act| match act {
+            Act::Debited { job, entries, .. } | Act::Released { job, entries, .. } => entries
+                .iter()
+                .any(|entry| !known.contains(&(Uuid::from_bytes(job.0), entry.debit.number))),
+            _ => false,
+        };
+        let is_set_back = own.iter().any(is_unknown);
+        Ok(is_set_back.then(|| Refusal::OtherSetBack(self.name.to_owned())))
     }
 
     /// Like [`Self::failure`], for a holder that fetches its upload key.
@@ -344,7 +388,7 @@ pub(crate) async fn ask(
     let (own_member, shown, verdict) =
         promise(state, call, stored, plan, rules, judged, sent).await?;
     let members = members(state, &stored.terms.key_services)?;
-    let shares = ask_each(&members, call, &own_member, shown, verdict, sent).await?;
+    let shares = ask_each(state, &members, call, &own_member, shown, verdict, sent).await?;
     Ok(Shared { own_member, shares })
 }
 
@@ -445,6 +489,7 @@ async fn promise(
 
 /// Shows a batch to all others until each has shared it. None shares it before all have promised.
 async fn ask_each(
+    state: &State,
     members: &[Member<'_>],
     call: &DecryptionCall,
     own_member: &CommitteeMember,
@@ -470,8 +515,10 @@ async fn ask_each(
                 request: sent.bytes.to_vec(),
             };
             let body = Body::Bytes(body.to_bytes().map_err(Failure::internal)?.into());
-            let answer = member.client.bytes(Method::POST, &path, body).await;
-            let answer = answer.map_err(|error| member.failure(&error))?;
+            let answer = match member.client.bytes(Method::POST, &path, body).await {
+                Ok(answer) => answer,
+                Err(error) => return Err(member.batch_failure(state, call.dataset, &error).await),
+            };
             let answer = CommitteeAnswer::from_bytes(&answer).map_err(Failure::internal)?;
             let promised = own_member
                 .read_verdict(&answer.verdict)

@@ -330,3 +330,32 @@ fn every_key_service_waits_for_the_second_computation_service() {
     services.run("ana", &["job", "watch", &job]);
     assert_eq!(released(&services, "ana", &job), own(&services));
 }
+
+/// The other key service is set back to before a run. It cannot know what it debited, and the next job fails with its name.
+#[test]
+#[ignore = "slow"]
+fn key_service_that_was_set_back_is_named() {
+    let services = services(&Backing::Local, 2, false);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &["--keys", "2", "--runs", "2"]);
+    services.kill(KEYSHARE);
+    let before = services.copy(KEYSHARE);
+    services.launch(KEYSHARE);
+    services.wait_until_ready();
+    services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
+    services.kill(KEYSHARE);
+    services.set_back(KEYSHARE, &before);
+    services.launch(KEYSHARE);
+    services.wait_until_ready();
+    let next = job(&services.run("ana", &["job", "run", &dataset, "--yes"]));
+    let error = until(|| {
+        let shown = services.json("ana", &["job", "show", &next]);
+        match shown["state"].as_str() {
+            Some("failed") => Ok(shown["error"].to_string()),
+            _ => Err(format!("the job does not end: {shown}")),
+        }
+    });
+    for words in ["key service keyshare1 was set back", "fhaim dataset create"] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+}

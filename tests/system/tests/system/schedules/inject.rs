@@ -24,6 +24,10 @@ const MOST: usize = KEYSHARE + 2;
 /// Time within which a started service must accept connections.
 const START: Duration = Duration::from_secs(60);
 
+/// Time after a start within which a service can end because its disk is full. It accepts connections before it opens its
+/// store.
+const START_ERRORS: Duration = Duration::from_secs(10);
+
 /// Pause before a service that has ended is started again.
 const RESTART: Duration = Duration::from_millis(300);
 
@@ -35,6 +39,8 @@ pub struct Injector<'a> {
     /// Locks for filling a service's disk, or using its space.
     disks: [Mutex<()>; 3],
     full: [AtomicBool; 3],
+    /// Time of the last start of each service.
+    launches: [Mutex<Option<Instant>>; MOST],
     clocks: [Mutex<()>; 3],
     restores: Mutex<()>,
     over: AtomicBool,
@@ -56,6 +62,7 @@ impl<'a> Injector<'a> {
             hands: Default::default(),
             disks: Default::default(),
             full: Default::default(),
+            launches: Default::default(),
             clocks: Default::default(),
             restores: Mutex::default(),
             over: AtomicBool::new(false),
@@ -298,6 +305,7 @@ impl<'a> Injector<'a> {
         let services = &self.stage.services;
         let address = services.address(service);
         let deadline = Instant::now() + START;
+        *self.launches[service].lock().unwrap() = Some(Instant::now());
         services.launch(service);
         while TcpStream::connect(address.trim_start_matches("http://")).is_err() {
             if services.ended(service).is_some() {
@@ -311,6 +319,12 @@ impl<'a> Injector<'a> {
             }
             thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Returns the time of a service's last start.
+    fn launched(&self, service: usize) -> Instant {
+        let launched = *self.launches[service].lock().unwrap();
+        launched.unwrap_or(self.stage.started)
     }
 
     /// Logs that a service has ended. It is a finding unless the service ended at its start with a full disk.
@@ -327,7 +341,8 @@ impl<'a> Injector<'a> {
             name_of(service)
         );
         self.stage.log(&text);
-        if !full || when != "at its start" {
+        let is_start = when == "at its start" || self.launched(service).elapsed() < START_ERRORS;
+        if !full || !is_start {
             self.stage.finding(text);
         }
     }

@@ -61,8 +61,8 @@ pub struct DatasetRecord {
     /// Time before the dataset was created.
     pub began: Instant,
     pub jobs: Vec<JobRecord>,
-    /// Time at which its deletion was confirmed.
-    pub deleted: Option<Instant>,
+    /// Times at which its deletion began and was confirmed.
+    pub deleted: Option<[Instant; 2]>,
     /// Refusal that ended the use of the dataset.
     pub refused: Option<Refusal>,
 }
@@ -420,12 +420,13 @@ impl<'a> User<'a> {
 
     /// Deletes a dataset.
     pub fn delete(&self, record: &mut DatasetRecord) -> Result<(), Refusal> {
+        let began = Instant::now();
         let delete = ["dataset", "delete", &record.dataset, "--yes"];
         self.until(&self.name, &delete, |result| {
             let is_gone = result.err.contains("\"kind\":\"not-found\"");
             (result.success || is_gone).then_some(())
         })?;
-        record.deleted = Some(Instant::now());
+        record.deleted = Some([began, Instant::now()]);
         Ok(())
     }
 
@@ -493,7 +494,8 @@ impl<'a> User<'a> {
         let services = &self.stage.services;
         let output = services.command_under(limit, who, arguments).output();
         let output = output.unwrap();
-        if matches!(output.status.code(), Some(124 | 137)) {
+        // A program that `timeout` has to kill with this signal is killed together with `timeout`.
+        if matches!(output.status.code(), None | Some(124 | 137)) {
             self.stage.finding(format!("{who}: {arguments:?} hangs"));
         }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

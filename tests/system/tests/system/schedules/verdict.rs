@@ -140,8 +140,15 @@ fn explained(stage: &Stage, record: &DatasetRecord, refusal: Refusal) -> Refusal
 /// Checks that a deleted dataset is gone. It exists again where a service was set back to before its deletion, and can
 /// then be deleted again.
 fn judge_deletion(stage: &Stage, user: &User<'_>, record: &mut DatasetRecord) {
-    let deleted = record.deleted.unwrap();
-    let is_back = |service| stage.is_set_back_before(service, deleted);
+    let [began, ended] = record.deleted.unwrap();
+    // Also if a service was set back while the deletion continued at the others.
+    let is_back = |service| {
+        let set_backs = stage.set_backs.lock().unwrap();
+        let mut of_service = set_backs
+            .iter()
+            .filter(|set_back| set_back.service == service);
+        of_service.any(|set_back| set_back.copied < ended && set_back.at > began)
+    };
     let exists = user.insist(&record.user, &["dataset", "show", &record.dataset]);
     if exists.is_ok() {
         if !is_back(GENERATION) {
