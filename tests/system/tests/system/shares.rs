@@ -331,7 +331,7 @@ fn every_key_service_waits_for_the_second_computation_service() {
     assert_eq!(released(&services, "ana", &job), own(&services));
 }
 
-/// The other key service is set back to before a run. It cannot know what it debited, and the next job fails with its name.
+/// The other key service is set back to before a run. It does not know its later debits, and the next job fails with its name.
 #[test]
 #[ignore = "slow"]
 fn key_service_that_was_set_back_is_named() {
