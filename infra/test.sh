@@ -18,6 +18,8 @@ finish() {
     rm -rf "$folder"
 }
 trap finish EXIT INT TERM
+# The user's own history is neither read nor changed.
+export FHAIM_MEMORY_DIR="$folder/memory"
 
 # Choose five free ports.
 ports=$(python3 -c '
