@@ -1,5 +1,7 @@
 //! Transactions whose callers stop waiting, as when a client closes its connection.
 
+#![allow(clippy::unwrap_used)]
+
 use fhaim_kit::config::postgres;
 use fhaim_platform::config::Database;
 use fhaim_platform::store::Store;
