@@ -35,7 +35,7 @@ def runs(lab):
     for arguments in (
         [],
         ["--first-seed", "100", *families, *skewed],
-        ["compas", "adult", "--seeds", "2", *others],
+        ["compas", "adult-32", "--seeds", "2", *others],
     ):
         command = [lab, "bench", "forecast", "--json", *arguments]
         results += json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

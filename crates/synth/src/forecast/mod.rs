@@ -49,8 +49,11 @@ pub struct RoundPlan {
     pub pairs: f64,
     /// The fewest pairs that a run measures.
     pub least_pairs: usize,
-    /// The most pairs that a run measures.
+    /// The most measurements of pairs in a run.
     pub most_pairs: usize,
+    /// Standard deviation of the score that a pair is chosen by, if it is the squared distance of the
+    /// pair's table from the model's, in records.
+    pub squared_score_noise: Option<f64>,
 }
 
 /// The plan of a mechanism with weights, as shares of rho.

@@ -41,7 +41,7 @@ impl Precision {
             rho: plan.pairs * rho,
             pairs: classes.iter().map(|class| class.count).sum(),
         };
-        let most = plan.most_pairs.min(noise.pairs);
+        let most = noise.most_pairs(plan, &classes, counted(job, records));
         let least = plan.least_pairs.clamp(1, most.max(1));
         let above_noise = noise.count_above_noise(&mut classes, most);
         let columns = noise.columns(job, plan.column * rho, most > 0);
@@ -62,6 +62,26 @@ impl Precision {
 }
 
 impl Noise {
+    /// Returns the largest number of pairs that a run measures. If noise hides the score of a usual
+    /// pair, each round measures any pair, also one that was measured before.
+    fn most_pairs(&self, plan: &RoundPlan, classes: &[PairClass], records: f64) -> usize {
+        let most = plan.most_pairs.min(self.pairs);
+        let Some(score_noise) = plan.squared_score_noise.filter(|_| most > 0) else {
+            return most;
+        };
+        let cells = |class: &PairClass| {
+            class.count as f64 * (class.key.sizes[0] * class.key.sizes[1]) as f64
+        };
+        let cells = classes.iter().map(cells).sum::<f64>() / self.pairs as f64;
+        // A usual pair differs from the model by this many records, spread evenly over its cells.
+        let moved = 2.0 * PAIR_VARIATION * records;
+        if moved * moved / cells >= score_noise {
+            return most;
+        }
+        let missed = (1.0 - 1.0 / self.pairs as f64).powf(plan.most_pairs as f64);
+        (((1.0 - missed) * self.pairs as f64) as usize).clamp(1, most)
+    }
+
     /// Returns the precision of all columns. The table of a pair of which the other column has b
     /// values is as good for a column as a table of the column with a b-th of its rho.
     fn columns(&self, job: &MechanismJob, first: f64, with_pairs: bool) -> Vec<ColumnPrecision> {

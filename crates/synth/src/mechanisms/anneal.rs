@@ -8,7 +8,7 @@ use super::candidates::first_cliques;
 use super::fitting::check;
 use super::score::MEAN_ABS;
 use crate::Error;
-use crate::forecast::{BudgetPlan, RoundPlan};
+use crate::forecast::RoundPlan;
 
 /// Share of the budget for measurements. Selections get the rest.
 const MEASURE_SHARE: f64 = 0.9;
@@ -25,19 +25,20 @@ pub(crate) fn check_rounds(rounds_per_attribute: f64) -> Result<(), Error> {
 
 /// Returns the division of the budget for `rounds` rounds: the 1-ways first, with the noise of a round
 /// each, then pairs with the rest. More rounds than the budget pays for at this noise never happen.
-pub(crate) fn budget_plan(job: &MechanismJob, rounds: f64) -> BudgetPlan {
+pub(crate) fn budget_plan(job: &MechanismJob, rounds: f64) -> RoundPlan {
     let first = first_cliques(&job.domain).len() as f64 * MEASURE_SHARE;
     let left = (rounds - first).max(0.0);
     let most_pairs = match job.domain.coarse_attributes().len() {
         0 | 1 => 0,
         _ => left as usize,
     };
-    BudgetPlan::Rounds(RoundPlan {
+    RoundPlan {
         column: MEASURE_SHARE / rounds,
         pairs: MEASURE_SHARE * left / rounds,
         least_pairs: 1,
         most_pairs,
-    })
+        squared_score_noise: None,
+    }
 }
 
 /// The noise of the current round.

@@ -26,7 +26,7 @@ pub const FORECAST_EXAMPLES: &str = "\
 Examples:
   FHAIM_DATA_DIR=data fhaim-lab bench forecast --json > forecast.json
   fhaim-lab bench forecast --family tree --epsilon 1 --seeds 3
-  fhaim-lab bench forecast compas adult --mechanism aim --seeds 2";
+  fhaim-lab bench forecast compas adult-32 --mechanism aim --seeds 2";
 
 /// Arguments of `bench forecast`.
 #[derive(Debug, Args)]

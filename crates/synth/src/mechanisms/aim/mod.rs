@@ -74,7 +74,7 @@ impl Mechanism for Aim {
     fn budget_plan(&self, job: &MechanismJob) -> Option<BudgetPlan> {
         // A fixed schedule does not depend on the budget.
         let is_fixed = self.0.fixed.is_some();
-        (!is_fixed).then(|| anneal::budget_plan(job, self.0.rounds(job)))
+        (!is_fixed).then(|| BudgetPlan::Rounds(anneal::budget_plan(job, self.0.rounds(job))))
     }
 
     fn start(&self, _: MechanismJob) -> Result<Box<AnyMachine>, Error> {

@@ -11,7 +11,7 @@ use crate::account::Offer;
 use crate::mechanisms::candidates::{CELL_SCALE, cells_statistic};
 use fhaim_release::LadderNeed;
 use fhaim_release::MechanismJob;
-use fhaim_release::{SquaredTerm, Statistic};
+use fhaim_release::{SquaredTerm, Statistic, UNIT_VARIANCE};
 
 /// Returns the scores of all candidates with the noise of the first round, or `None` if the budget does
 /// not pay for them. No other release of a run has as much noise: the first round has the largest noise
@@ -30,13 +30,30 @@ pub(super) fn first_scores(machine: &FhaimL2Machine) -> Result<Option<Offer>, Er
     let offer = machine.account.offer(scores, share, u64::MAX)?;
     let units = offer.as_ref().map_or(1, Offer::variance_units);
     if Digits::of(units).levels() > MAX_LEVELS {
-        let deviation = 2.0 * (units as f64).sqrt();
+        let deviation = (UNIT_VARIANCE as f64 * units as f64).sqrt();
         return Err(Error::Noise {
             release: "the first scores",
             bits: deviation.log2().round() as u32,
         });
     }
     Ok(offer)
+}
+
+/// Returns the standard deviation of the noise on a pair's score in the first round, for a pair of mean
+/// weight. `None` if the budget does not pay for scores.
+///
+/// # Errors
+/// As [`first_scores`].
+pub(super) fn score_noise(machine: &FhaimL2Machine) -> Result<Option<f64>, Error> {
+    let Some(offer) = first_scores(machine)? else {
+        return Ok(None);
+    };
+    let weights = machine.candidates.iter().map(|c| c.weight as f64);
+    let mean = weights.sum::<f64>() / machine.candidates.len().max(1) as f64;
+    let variance = UNIT_VARIANCE as f64 * offer.variance_units() as f64;
+    Ok(Some(
+        machine.account.holders().inflation() * variance.sqrt() / mean,
+    ))
 }
 
 /// Returns the most that the mechanism may request from a noise ladder.

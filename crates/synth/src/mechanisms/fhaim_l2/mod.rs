@@ -70,7 +70,13 @@ impl Mechanism for FhaimL2 {
     }
 
     fn budget_plan(&self, job: &MechanismJob) -> Option<BudgetPlan> {
-        Some(anneal::budget_plan(job, self.0.rounds(job)))
+        let machine = FhaimL2Machine::new(job.clone(), self.0).ok()?;
+        let mut plan = anneal::budget_plan(job, self.0.rounds(job));
+        plan.squared_score_noise = ladder::score_noise(&machine).ok()?;
+        if plan.squared_score_noise.is_none() {
+            plan.most_pairs = 0;
+        }
+        Some(BudgetPlan::Rounds(plan))
     }
 
     fn start(&self, job: MechanismJob) -> Result<Box<AnyMachine>, Error> {

@@ -73,6 +73,7 @@ impl Mechanism for Mst {
             pairs: 1.0 / PARTS,
             least_pairs: edges,
             most_pairs: edges,
+            squared_score_noise: None,
         }))
     }
 
