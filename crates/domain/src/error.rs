@@ -411,7 +411,7 @@ pub enum CellProblem {
     },
     /// A moment that is too early or too late after the moment that it is relative to.
     #[error(
-        "{value:?} is {units} units after the column that it is relative to, but the schema allows \
+        "{value:?} is {units} {unit} after the column that it is relative to, but the schema allows \
          {min} to {max}"
     )]
     OutOfLapse {
@@ -419,6 +419,8 @@ pub enum CellProblem {
         value: String,
         /// Number of units between the two.
         units: i64,
+        /// The unit in words, in the plural.
+        unit: &'static str,
         /// The minimum.
         min: i64,
         /// The maximum.

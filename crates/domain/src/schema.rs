@@ -112,6 +112,21 @@ impl Schema {
         self.fields.iter().find(has)
     }
 
+    /// Returns what the numbers in the label of a code count, such as `hours after admission`, if they count the time
+    /// from another column.
+    pub fn unit(&self, attribute: usize, code: u32) -> Option<String> {
+        let column = self.columns.get(attribute)?;
+        let field = self.field_of(attribute)?;
+        let Meaning::Lapse(lapse) = &field.meaning else {
+            return None;
+        };
+        if attribute != field.attributes.start || column.null_code() == Some(code) {
+            return None;
+        }
+        let base = self.fields.get(lapse.base)?;
+        Some(format!("{} after {}", lapse.unit(code)?, base.name))
+    }
+
     /// Decodes record `number` (counted from 0), whose attributes have the codes that `code` gives. Fills `values` with
     /// one value for each written field, in order. Values that the codes leave open are drawn from `rng`.
     pub fn values<'a>(

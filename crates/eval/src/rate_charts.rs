@@ -132,7 +132,7 @@ fn pair(tables: [&Table; 2], names: &[String]) -> Option<RateChart> {
         counts,
     };
     let kept = rates.kept(&MAX_DRAWN);
-    let mut panels = vec![rates.panel(&kept, &groups.name)];
+    let mut panels = vec![rates.panel(&kept, &groups.heading())];
     share_scales(&mut panels);
     Some(RateChart {
         columns: vec![groups.name.clone(), values.name.clone()],
@@ -181,7 +181,7 @@ fn triple(tables: [&Table; 2], names: &[String]) -> Option<RateChart> {
         values: drawn_values(&values),
     };
     let panel = |(index, label): (usize, &String)| {
-        rates(index).panel(&kept, &format!("{}: {label}", by.name))
+        rates(index).panel(&kept, &format!("{}: {label}", by.heading()))
     };
     let mut panels: Vec<RatePanel> = by.labels.iter().enumerate().map(panel).collect();
     share_scales(&mut panels);

@@ -46,6 +46,7 @@ impl Encoder<'_> {
             CellProblem::OutOfLapse {
                 value: cut(text),
                 units,
+                unit: lapse.count.names().1,
                 min,
                 max,
             }

@@ -59,6 +59,19 @@ pub(crate) enum Count {
     Seconds(i64),
 }
 
+impl Count {
+    /// Returns the unit in words, for one and for several.
+    pub(crate) fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Days => ("day", "days"),
+            Self::Months => ("month", "months"),
+            Self::Seconds(60) => ("minute", "minutes"),
+            Self::Seconds(3_600) => ("hour", "hours"),
+            Self::Seconds(_) => ("day of 24 hours", "days of 24 hours"),
+        }
+    }
+}
+
 /// A cell of a column of dates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cell {
@@ -316,6 +329,15 @@ impl Lapse {
     pub(crate) fn counts_from_base(&self, group: u32) -> bool {
         let (step, _) = self.units.span(group, None);
         self.dated.words.at(step).is_none() && special_day(step).is_none()
+    }
+
+    /// Returns the unit of a group's values in words, such as `hours`, or `None` if they do not count from the other
+    /// field.
+    pub(crate) fn unit(&self, group: u32) -> Option<&'static str> {
+        let (one, many) = self.count.names();
+        let is_one = self.units.span(group, None) == (1, 1);
+        self.counts_from_base(group)
+            .then_some(if is_one { one } else { many })
     }
 
     /// Returns the number of units from `base` to `moment`.

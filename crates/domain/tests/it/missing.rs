@@ -280,7 +280,7 @@ fn numbers_outside_the_limits_are_not_invalid() {
         ),
         (
             "f,3,47,2021-02-03,2021-02-01,2021-02-04 10:00,A01,06:30,08:10",
-            "-2 units after",
+            "-2 days after",
         ),
     ] {
         let error = read(&schema, format!("{HEADER}\n{cell}\n")).unwrap_err();

@@ -60,7 +60,7 @@ fn all_kinds_of_problems_are_reported_together() {
          row 1 (line 2), column \"age\": \"x\" is not a number; again in row 4 (line 5) and row 7 (line 8), 4 times in all\n  \
          row 3 (line 4), column \"age\": \"100\" is outside the schema's range from 0 to 99\n  \
          row 3 (line 4), column \"sex\": \"q\" is not one of the schema's categories, and the schema declares no `other` category\n  \
-         row 4 (line 5), column \"left\": \"2020-01-03\" is -364 units after the column that it is relative to, but the schema allows 0 to 400\n  \
+         row 4 (line 5), column \"left\": \"2020-01-03\" is -364 days after the column that it is relative to, but the schema allows 0 to 400\n  \
          row 5 (line 6) breaks a constraint of the schema: no record has \"age\" \"7\" with \"sex\" \"m\"\n  \
          row 6 (line 7): 2 fields where the header has 4"
     );

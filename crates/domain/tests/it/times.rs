@@ -359,7 +359,7 @@ fn dates_and_datetimes_may_be_relative_to_each_other() {
     assert_eq!(table.column(4), [29, 34, 61]);
     assert_eq!(table.column(5), [8, 23, 24]);
     let error = read(&schema, "sent,due,done\n2024-06-17 23:49:00,2024-06-11,\n").unwrap_err();
-    assert!(error.contains("-6 units after"), "{error}");
+    assert!(error.contains("-6 days after"), "{error}");
 }
 
 #[test]

@@ -12,6 +12,8 @@ pub(crate) struct Coarse {
     pub(crate) codes: [Vec<u8>; 2],
     /// Names of the values.
     pub(crate) labels: Vec<String>,
+    /// What the numbers in the names count; see [`fhaim_domain::Schema::unit`].
+    units: Vec<Option<String>>,
     /// Whether the values are ranges of numbers, apart from a missing one.
     pub(crate) is_ordered: bool,
 }
@@ -47,6 +49,8 @@ impl Coarse {
             [first, .., last] if column.ordered() => joined(&label(first), &label(last)),
             _ => "one of the rare values".to_owned(),
         };
+        let unit = |code: usize| tables[0].schema().unit(attribute, code as u32);
+        let unit_of = |codes: &Vec<usize>| unit(*codes.first()?).and(unit(*codes.last()?));
         let of = |table: &Table| {
             table
                 .column(attribute)
@@ -58,6 +62,7 @@ impl Coarse {
             name: column.name().to_owned(),
             codes: tables.map(of),
             labels: groups.iter().map(named).collect(),
+            units: groups.iter().map(unit_of).collect(),
             is_ordered: column.ordered(),
         }
     }
@@ -66,9 +71,31 @@ impl Coarse {
         self.labels.len()
     }
 
+    /// Returns the name of a value with its unit, for a sentence.
+    pub(crate) fn phrase(&self, code: usize) -> String {
+        let unit = self.units.get(code).cloned().flatten();
+        with_unit(self.labels[code].clone(), unit)
+    }
+
+    /// Returns the column's name with the unit of its values, for the heading of a chart.
+    pub(crate) fn heading(&self) -> String {
+        match self.units.iter().flatten().max_by_key(|unit| unit.len()) {
+            Some(unit) => format!("{} ({unit})", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     /// Whether a value stands for a single value of the column.
     pub(crate) fn is_value(&self, code: usize) -> bool {
         !self.is_ordered || self.labels.get(code).is_some_and(|label| label == MISSING)
+    }
+}
+
+/// Returns a number or a range with its unit, if it has one.
+pub(crate) fn with_unit(label: String, unit: Option<String>) -> String {
+    match unit {
+        Some(unit) => format!("{label} {unit}"),
+        None => label,
     }
 }
 

@@ -7,6 +7,7 @@ use fhaim_domain::{RawColumn, RawValues, Table};
 use super::{
     AnalysisPurpose, Check,
     calendar::calendar_checks,
+    coarse::with_unit,
     evidence::{Evidence, Examined, Findings, MINOR, Score, percent},
     spikes::{spikes, value_counts},
     statistics::{
@@ -176,7 +177,7 @@ fn coded_column(attribute: usize, real: &Table, synthetic: &Table) -> Column {
         codes.filter(|&code| Some(code) != null).collect()
     };
     let (one, two) = (present(real), present(synthetic));
-    let label = |code: u32| column.label(code);
+    let label = |code: u32| with_unit(column.label(code), real.schema().unit(attribute, code));
     let missing = Sizes::of(real.records() - one.len(), synthetic.records() - two.len());
     let values = if column.ordered() {
         let numbers = |codes: &[u32]| ascending(codes.iter().map(|&code| f64::from(code)));

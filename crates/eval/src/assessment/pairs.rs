@@ -234,9 +234,9 @@ impl Rate {
         examined.text = format!(
             "where {} is {}, {} is {} in {} of the synthetic records, and in {} of the real ones",
             groups.name,
-            groups.labels[self.group],
+            groups.phrase(self.group),
             values.name,
-            values.labels[self.value],
+            values.phrase(self.value),
             percent(self.counts.synthetic / self.sizes.synthetic),
             percent(self.counts.real / self.sizes.real)
         );

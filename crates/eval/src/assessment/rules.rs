@@ -175,9 +175,9 @@ fn never_together(one: &Coarse, two: &Coarse, findings: &mut Findings) {
         let rule = format!(
             "the rule that {} {} never occurs with {} {}",
             one.name,
-            one.labels[cell / width],
+            one.phrase(cell / width),
             two.name,
-            two.labels[cell % width]
+            two.phrase(cell % width)
         );
         let broken = Sizes {
             real: 0.0,
@@ -215,7 +215,10 @@ fn always_together(groups: &Coarse, values: &Coarse, findings: &mut Findings) {
         }
         let rule = format!(
             "the rule that {} is always {} where {} is {}",
-            values.name, values.labels[only], groups.name, groups.labels[group]
+            values.name,
+            values.phrase(only),
+            groups.name,
+            groups.phrase(group)
         );
         let other = &synthetic[group * width..(group + 1) * width];
         let broken = Sizes {

@@ -134,6 +134,37 @@ fn bookings_on_weekends_are_found() {
     );
 }
 
+/// Discharges are counted in hours after the admission. A ward never keeps a patient for more than a day.
+#[test]
+fn sentence_about_relative_datetimes_has_their_unit() {
+    let wards = ["day clinic", "surgery", "medicine"].map(str::to_owned);
+    let columns = [
+        json!({"name": "admission", "kind": "datetime", "format": "%Y-%m-%d %H:%M", "min": "2024-01-01",
+            "max": "2024-12-31", "bins": 12}),
+        json!({"name": "discharge", "kind": "datetime", "format": "%Y-%m-%d %H:%M", "relative_to": "admission",
+            "unit": "hour", "min": 0, "max": 199, "bins": 20}),
+        categorical("ward", &wards),
+    ];
+    let moment = |minute: i64| {
+        let (year, month, day) = date_from_days(FIRST_DAY + minute / 1_440).unwrap();
+        let minute = minute % 1_440;
+        let (hour, minute) = (minute / 60, minute % 60);
+        format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}")
+    };
+    let row = |index: usize, rng: &mut ChaCha8Rng| {
+        let ward = index % 3;
+        let admission = rng.random_range(0..340 * 1_440);
+        let longest = if ward == 0 { 24 } else { 200 };
+        let discharge = admission + rng.random_range(0..longest * 60);
+        vec![moment(admission), moment(discharge), wards[ward].clone()]
+    };
+    let assessment = assess(&columns, row, |cells, rng| {
+        cells[2] = wards[rng.random_range(0..3)].clone();
+    });
+    let text = &found(&assessment, Check::RateByGroup, &["discharge", "ward"]).text;
+    assert!(text.contains(" hours after admission"), "{text}");
+}
+
 /// Of 20 values of a rare kind, none is left; an unusual event is four times as frequent.
 #[test]
 fn rare_values_with_another_share_are_found() {
