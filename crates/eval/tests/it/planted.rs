@@ -161,7 +161,7 @@ fn sentence_about_relative_datetimes_has_their_unit() {
     let assessment = assess(&columns, row, |cells, rng| {
         cells[2] = wards[rng.random_range(0..3)].clone();
     });
-    let text = &found(&assessment, Check::RateByGroup, &["discharge", "ward"]).text;
+    let text = &found(&assessment, Check::Rule, &["discharge", "ward"]).text;
     assert!(text.contains(" hours after admission"), "{text}");
 }
 
