@@ -411,20 +411,16 @@ pub enum CellProblem {
     },
     /// A moment that is too early or too late after the moment that it is relative to.
     #[error(
-        "{value:?} is {units} {unit} after the column that it is relative to, but the schema allows \
-         {min} to {max}"
+        "{value:?} is {distance} after the column that it is relative to, but the schema allows \
+         {range}"
     )]
     OutOfLapse {
         /// The cell.
-        value: String,
-        /// Number of units between the two.
-        units: i64,
-        /// The unit in words, in the plural.
-        unit: &'static str,
-        /// The minimum.
-        min: i64,
-        /// The maximum.
-        max: i64,
+        value: Box<str>,
+        /// Time between the two, with its unit.
+        distance: Box<str>,
+        /// The allowed numbers of units, from the minimum to the maximum.
+        range: Box<str>,
     },
     /// A category that the schema does not have, in a column without an `other` category.
     #[error(

@@ -44,11 +44,9 @@ impl Encoder<'_> {
         let place = self.place(&lapse.units, units, noted).ok_or_else(|| {
             let (min, max) = lapse.units.limits();
             CellProblem::OutOfLapse {
-                value: cut(text),
-                units,
-                unit: lapse.count.names().1,
-                min,
-                max,
+                value: cut(text).into(),
+                distance: format!("{units} {}", lapse.count.names().1).into(),
+                range: format!("{min} to {max}").into(),
             }
         })?;
         Ok(Some(self.dated(&lapse.dated, cell, place, moments)))
