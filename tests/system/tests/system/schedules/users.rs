@@ -401,21 +401,40 @@ impl<'a> User<'a> {
         }
     }
 
-    /// Fetches the results of a job that is done.
+    /// Fetches the results of a job that is done. A service that is set back meanwhile releases the same integers again,
+    /// so they are read until they are the same before and after the table.
     pub fn results(&self, job: &str) -> Result<Results, Refusal> {
+        let mut releases = self.releases(job)?;
+        loop {
+            let table = self.download(job)?;
+            let again = self.releases(job)?;
+            if again == releases {
+                return Ok(Results {
+                    at: Instant::now(),
+                    releases,
+                    table,
+                });
+            }
+            releases = again;
+        }
+    }
+
+    /// Fetches the integers of all releases of a job.
+    fn releases(&self, job: &str) -> Result<Vec<Value>, Refusal> {
         let releases = self.insist(&self.name, &["job", "releases", job])?;
-        let releases: Value = serde_json::from_str(&releases).unwrap();
+        let releases: Vec<Value> = serde_json::from_str(&releases).unwrap();
         let values = |release: &Value| release["values"].clone();
+        Ok(releases.iter().map(values).collect())
+    }
+
+    /// Draws a table with the model of a job that is done.
+    fn download(&self, job: &str) -> Result<String, Refusal> {
         let out = format!("{}.csv", self.name);
         let draw = ["download", job, "--rows", "40", "--seed", "3"];
         let download = [&draw[..], &["--out", &out, "--force"]].concat();
         self.until(&self.name, &download, |result| result.success.then_some(()))?;
         let table = self.stage.services.folder.path().join(out);
-        Ok(Results {
-            at: Instant::now(),
-            releases: releases.as_array().unwrap().iter().map(values).collect(),
-            table: fs::read_to_string(table).unwrap(),
-        })
+        Ok(fs::read_to_string(table).unwrap())
     }
 
     /// Deletes a dataset.
