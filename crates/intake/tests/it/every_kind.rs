@@ -312,24 +312,3 @@ proptest! {
         prop_assert!(problem.is_ok(), "{}", problem.unwrap_err());
     }
 }
-
-/// Checks more columns than the test above, and prints all problems.
-#[test]
-#[ignore = "slow"]
-fn print_problems() {
-    let seeds = std::env::var("SEEDS")
-        .ok()
-        .and_then(|seeds| seeds.parse().ok())
-        .unwrap_or(100);
-    for kind in KindForm::ALL {
-        let problems: Vec<String> = (0..seeds)
-            .filter_map(|seed| Some(format!("seed {seed}: {}", problem(kind, seed).err()?)))
-            .collect();
-        println!(
-            "{}: {} of {seeds}\n{}",
-            kind.word(),
-            problems.len(),
-            problems.join("\n")
-        );
-    }
-}

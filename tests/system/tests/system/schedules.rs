@@ -212,13 +212,13 @@ fn run_all(storage: &str, backing: &Backing) {
 }
 
 #[test]
-#[ignore = "slow; needs FHAIM_SCHEDULES, mount and faketime"]
+#[ignore = "slow; needs mount and faketime"]
 fn random_schedules_on_sqlite_lose_spend_and_stick_nothing() {
     run_all("sqlite", &Backing::Local);
 }
 
 #[test]
-#[ignore = "slow; needs FHAIM_SCHEDULES, mount, faketime, FHAIM_TEST_POSTGRES and FHAIM_TEST_S3"]
+#[ignore = "slow; needs mount, faketime, FHAIM_TEST_POSTGRES and FHAIM_TEST_S3"]
 fn random_schedules_on_postgres_and_s3_lose_spend_and_stick_nothing() {
     run_all("postgres", &Backing::remote());
 }
