@@ -182,14 +182,17 @@ fn placed(arguments: &AlignArguments, error: AlignError) -> Error {
 
 /// Explains what the parties will learn, and asks for confirmation.
 fn confirmed(arguments: &AlignArguments) -> Result<(), Error> {
-    let pairs = match arguments.holders {
-        2 => "",
-        _ => ", and nothing of rows that only two parties have",
+    let (pairs, pooled) = match arguments.holders {
+        2 => ("", ""),
+        _ => (
+            ", and nothing of rows that only two parties have",
+            "; party 1 and another party that combine what they know learn which rows of party 1 the \
+             third party has",
+        ),
     };
     fhaim_files::tell_line(format_args!(
         "note: all parties learn which of their rows are common to all, and how many rows each party \
-         has{pairs}; a party that adds made-up keys to its table learns which of them all others have; \
-         party 1 must keep its messages to itself"
+         has{pairs}; a party that adds made-up keys to its table learns which of them all others have{pooled}"
     ));
     if arguments.yes || !can_ask() || ask("Continue?")? {
         return Ok(());

@@ -14,12 +14,19 @@ pub enum OutputFormat {
 }
 
 /// Extensions of files that are not written, and the names of their formats.
-const REFUSED: [(&str, &str); 15] = [
+const REFUSED: [(&str, &str); 22] = [
     ("xlsx", "Excel workbooks"),
     ("xlsm", "Excel workbooks"),
     ("xlsb", "Excel workbooks"),
     ("xls", "Excel workbooks"),
     ("ods", "OpenDocument spreadsheets"),
+    ("docx", "Word documents"),
+    ("doc", "Word documents"),
+    ("odt", "OpenDocument texts"),
+    ("pdf", "PDF documents"),
+    ("html", "HTML pages"),
+    ("xml", "XML documents"),
+    ("sqlite", "SQLite databases"),
     ("json", "JSON tables"),
     ("jsonl", "JSON tables"),
     ("feather", "Feather files"),
@@ -75,6 +82,7 @@ mod tests {
     fn unsupported_format_is_refused_with_the_supported_ones() {
         for (name, words) in [
             ("s.xlsx", "Excel workbooks"),
+            ("s.docx", "Word documents"),
             ("s.csv.gz", "compressed files"),
         ] {
             let told = OutputFormat::of(Path::new(name)).unwrap_err().to_string();

@@ -21,6 +21,14 @@ Examples:
 The command asks for the password, or reads it from FHAIM_PASSWORD. It stores the login in the folder
 FHAIM_CONFIG_DIR (default: ~/.config/fhaim), which only its owner can read.";
 
+/// Reads the identifier of a dataset, a job or a link.
+pub fn identifier(text: &str) -> Result<Uuid, &'static str> {
+    text.parse().map_err(|_| {
+        "not an identifier, which has 32 hexadecimal digits in five groups; `fhaim dataset list`, \
+         `fhaim job list DATASET` and `fhaim link list JOB` show them"
+    })
+}
+
 /// Flags of `account login`.
 #[derive(Debug, Args)]
 pub struct LoginArguments {
@@ -172,6 +180,7 @@ pub struct JoinArguments {
 #[derive(Debug, Args)]
 pub struct ConsentArguments {
     /// Identifier of the dataset
+    #[arg(value_parser = identifier)]
     pub dataset: Uuid,
     /// Do not ask for confirmation
     #[arg(long)]
@@ -221,6 +230,7 @@ Only the display name changes. The dataset's identifier, terms and schema stay t
 #[derive(Debug, Args)]
 pub struct RenameArguments {
     /// Identifier of the dataset
+    #[arg(value_parser = identifier)]
     pub dataset: Uuid,
     /// New name
     pub name: String,
@@ -330,6 +340,7 @@ on another machine, both have to send everything again.";
 #[derive(Debug, Args)]
 pub struct UploadArguments {
     /// Identifier of the dataset
+    #[arg(value_parser = identifier)]
     pub dataset: Uuid,
     /// Input table (CSV, Excel or Parquet)
     #[arg(long, value_name = "TABLE")]
@@ -360,6 +371,7 @@ pub struct ListArguments {
 #[derive(Debug, Args)]
 pub struct ShowArguments {
     /// Identifier of the dataset
+    #[arg(value_parser = identifier)]
     pub dataset: Uuid,
     /// Print JSON
     #[arg(long)]
@@ -370,6 +382,7 @@ pub struct ShowArguments {
 #[derive(Debug, Args)]
 pub struct DeleteArguments {
     /// Identifier of the dataset
+    #[arg(value_parser = identifier)]
     pub dataset: Uuid,
     /// Do not ask for confirmation
     #[arg(long)]
@@ -444,6 +457,7 @@ An empty note removes the old note. Only the dataset's holders can see the note.
 #[derive(Debug, Args)]
 pub struct NoteArguments {
     /// Identifier of the job
+    #[arg(value_parser = identifier)]
     pub job: Uuid,
     /// Text of the note
     pub note: String,
@@ -464,10 +478,11 @@ Examples:
 #[derive(Debug, Args)]
 pub struct JobRunArguments {
     /// Identifier of the dataset
+    #[arg(value_parser = identifier)]
     pub dataset: Uuid,
     /// Identifier for the job. If a job with this identifier exists, no new job is started [default: a
     /// new identifier]
-    #[arg(long, value_name = "ID")]
+    #[arg(value_parser = identifier, long, value_name = "ID")]
     pub job: Option<Uuid>,
     /// Start the run without a question, also if the dataset had a run before or only noise is expected. Without a
     /// terminal, this is needed from the second run on
@@ -485,6 +500,7 @@ pub struct JobRunArguments {
 #[derive(Debug, Args)]
 pub struct JobArguments {
     /// Identifier of the job
+    #[arg(value_parser = identifier)]
     pub job: Uuid,
     /// Print JSON (`job watch`: one event per line)
     #[arg(long)]

@@ -19,7 +19,7 @@ use fhaim_synth::forecast::RecordCount;
 use uuid::Uuid;
 
 use super::{
-    args::{JobArguments, JobCommand, JobRunArguments},
+    args::{JobArguments, JobCommand, JobRunArguments, identifier},
     card::{self, CardFile},
     forecast::Forecast,
     holders, link, login, verify,
@@ -325,7 +325,7 @@ draws more records from it. A link does not give access to the model.";
 #[derive(Debug, Args)]
 pub struct DownloadArguments {
     /// Identifier of the job
-    #[arg(required_unless_present = "link_file")]
+    #[arg(value_parser = identifier, required_unless_present = "link_file")]
     pub job: Option<Uuid>,
     /// File with a link to another account's result, instead of a job
     #[arg(long, value_name = "FILE", conflicts_with = "job")]

@@ -16,7 +16,10 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::{args::JobArguments, login};
+use super::{
+    args::{JobArguments, identifier},
+    login,
+};
 use crate::{error::Error, output};
 
 /// Subcommands of `link`.
@@ -67,6 +70,7 @@ Examples:
 #[derive(Debug, Args)]
 pub struct LinkMakeArguments {
     /// Identifier of the job
+    #[arg(value_parser = identifier)]
     pub job: Uuid,
     /// Name of the recipient, which only the dataset's holders can see
     #[arg(long)]
@@ -115,8 +119,10 @@ impl FromStr for Expiry {
 #[derive(Debug, Args)]
 pub struct LinkRevokeArguments {
     /// Identifier of the job
+    #[arg(value_parser = identifier)]
     pub job: Uuid,
     /// Identifier of the link
+    #[arg(value_parser = identifier)]
     pub link: Uuid,
 }
 

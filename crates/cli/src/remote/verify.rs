@@ -10,7 +10,7 @@ use fhaim_sdk::{Client, Fault, KeptLadder, Share, Verification, VerifyFinding};
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
-use super::{dataset, login};
+use super::{args::identifier, dataset, login};
 use crate::{
     error::Error,
     input::Data,
@@ -46,6 +46,7 @@ it like the table, and delete it when you do not need to check the releases any 
 #[derive(Debug, Args)]
 pub struct VerifyArguments {
     /// Identifier of the dataset
+    #[arg(value_parser = identifier)]
     pub dataset: Uuid,
     /// Table that was uploaded
     #[arg(long, value_name = "TABLE", required_unless_present = "shares")]

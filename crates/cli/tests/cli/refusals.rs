@@ -47,6 +47,17 @@ fn refused_arguments(more: &[&str], says: &[&str]) {
     refused_with(table(20).as_bytes(), SCHEMA.as_bytes(), more, says);
 }
 
+#[test]
+fn invalid_identifiers_are_rejected_with_their_form() {
+    let folder = TempDir::new().unwrap();
+    for command in [&["job", "run", "1234"][..], &["link", "revoke", "1", "2"]] {
+        let output = fhaim(folder.path(), command);
+        assert_eq!(output.status.code(), Some(2));
+        let told = stderr(&output);
+        assert!(told.contains("32 hexadecimal digits"), "{told}");
+    }
+}
+
 /// The number of records decides how much noise the scores of `fhaim-l2` need.
 #[test]
 fn more_noise_than_can_be_drawn_is_rejected_before_the_first_release() {
