@@ -83,7 +83,7 @@ struct SetBack {
     at: Instant,
     /// Ledgers of a key service before. Empty for other services.
     before: Chains,
-    /// Datasets of which a key service lost acts.
+    /// Datasets of which a key service lost acts or keys.
     lost: BTreeSet<String>,
 }
 

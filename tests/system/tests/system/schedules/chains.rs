@@ -30,6 +30,18 @@ pub fn read(services: &Services, service: usize) -> Chains {
     chains
 }
 
+/// Reads the datasets of which a key service has a share of the key, and whether the share is confirmed. A key service
+/// other than the first one has no act of a dataset before its first batch.
+pub fn shares(services: &Services, service: usize) -> BTreeSet<(String, bool)> {
+    let rows = "SELECT dataset || CASE WHEN confirmation IS NULL THEN '' ELSE ' confirmed' END FROM shared_keys";
+    let row = |row: String| match row.split_once(' ') {
+        Some((dataset, _)) => (dataset.to_owned(), true),
+        None => (row, false),
+    };
+    let rows = on_database(services, service, rows).1;
+    rows.into_iter().map(row).collect()
+}
+
 /// Returns the datasets with acts that the first state has and the second one lacks.
 pub fn lost_between(before: &Chains, after: &Chains) -> BTreeSet<String> {
     let lost = before.iter().filter(|(dataset, acts)| {

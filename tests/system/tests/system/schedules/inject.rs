@@ -267,15 +267,24 @@ impl<'a> Injector<'a> {
         (copied, copy)
     }
 
-    /// Replaces the data of a killed service, and stores the acts that a key service lost.
+    /// Replaces the data of a killed service, and stores which datasets lost acts or keys at a key service.
     fn replace(&self, service: usize, copied: Instant, copy: &DataCopy) {
         let services = &self.stage.services;
         let has_ledger = service == CRYPTO || service >= KEYSHARE;
-        let record = || has_ledger.then(|| chains::read(services, service));
-        let before = record().unwrap_or_default();
+        let read = || {
+            let all = || {
+                (
+                    chains::read(services, service),
+                    chains::shares(services, service),
+                )
+            };
+            has_ledger.then(all).unwrap_or_default()
+        };
+        let (before, keys) = read();
         services.set_back(service, copy);
-        let after = record().unwrap_or_default();
-        let lost = chains::lost_between(&before, &after);
+        let (after, kept) = read();
+        let mut lost = chains::lost_between(&before, &after);
+        lost.extend(keys.difference(&kept).map(|(dataset, _)| dataset.clone()));
         let set_back = SetBack {
             service,
             copied,

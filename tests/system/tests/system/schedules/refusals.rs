@@ -10,7 +10,7 @@ use super::{COMPUTATION, CRYPTO, GENERATION, SetBack};
 /// A loss of data that can be the reason for a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// A key service lost acts of the dataset.
+    /// A key service lost acts or keys of the dataset.
     Ledger,
     /// A computation service lost the upload.
     Upload,
