@@ -50,6 +50,10 @@ pub enum Refusal {
          (`fhaim dataset create`). Over the same records, its cost adds to the cost of this dataset"
     )]
     OtherSetBack(String),
+    /// The ledger of another key service excludes a run that this service's ledger permits: one of them was set back, or
+    /// the other one is frozen.
+    #[error("key service {0}: {1}")]
+    OtherLedger(String, String),
     /// The account has reached its number of key sets.
     #[error(
         "key_sets: the account has reached its limit of keys for {0} datasets (keys of a large roster count as \
@@ -130,6 +134,7 @@ impl Refusal {
             Self::KeysLost
             | Self::NoSeed(_)
             | Self::OtherSetBack(_)
+            | Self::OtherLedger(..)
             | Self::Frozen(Freeze::Restored | Freeze::UnknownReceipt) => ProblemKind::Restored,
             Self::Frozen(Freeze::Noise | Freeze::Upload | Freeze::Witness) => ProblemKind::Frozen,
         }

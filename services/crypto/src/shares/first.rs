@@ -7,7 +7,7 @@ use fhaim_api::keys::{
     Confirmation, DebitedByServices, DebitedRelease, DebitedReleases, KeyServiceDocument,
     KeyServices, NewShare, UploadKeyRequest, UploadKeySeeds, UploadSeedCall,
 };
-use fhaim_api::problem::ProblemKind;
+use fhaim_api::problem::{Problem, ProblemKind};
 use fhaim_api::token::Service;
 use fhaim_dp::generator;
 use fhaim_he::key_sharing::KeyShare;
@@ -49,14 +49,20 @@ struct Member<'a> {
 }
 
 impl Member<'_> {
-    /// Converts an error of a call. A refusal stays a refusal here, with the service's name for the log; other errors
-    /// are temporary.
+    /// Converts an error of a call. A refusal stays a refusal here, with the service's name for the log, or for the
+    /// caller if the service's ledger is the reason. Other errors are temporary.
     fn failure(&self, error: &PeerError) -> Failure {
         let cause = format!("key service {}: {error}", self.name);
         match error.refusal() {
             Some(problem) if problem.kind == ProblemKind::Frozen => {
                 Failure::passed_on(Box::new(problem.clone())).because(cause)
             }
+            // A state of the dataset, which depends on no ciphertext.
+            Some(Problem {
+                kind: ProblemKind::Conflict,
+                detail: Some(detail),
+                ..
+            }) => Refusal::OtherLedger(self.name.to_owned(), detail.clone()).into(),
             Some(_) => Failure::refused().because(cause),
             None => Failure::not_yet(format!(
                 "key service {} does not answer or is not ready yet; nothing is decrypted without it",
@@ -69,7 +75,7 @@ impl Member<'_> {
     /// Like [`Self::failure`], for a call with a batch. Names the service if it was set back.
     async fn batch_failure(&self, state: &State, dataset: Uuid, error: &PeerError) -> Failure {
         let failure = self.failure(error);
-        if failure.kind() == ProblemKind::Frozen {
+        if matches!(failure.kind(), ProblemKind::Frozen | ProblemKind::Restored) {
             return failure;
         }
         match self.loss(state, dataset).await {

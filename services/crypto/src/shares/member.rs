@@ -308,9 +308,11 @@ async fn attempt(
 /// Converts a refusal of the protocol. The reason goes only to the log.
 fn refused(error: Error) -> Failure {
     match error {
-        Error::Unwitnessed | Error::Frozen(_) | Error::FrozenForGood(_) | Error::Overtaken => {
-            ledger::failure(error)
-        }
+        Error::Unwitnessed
+        | Error::Frozen(_)
+        | Error::FrozenForGood(_)
+        | Error::OtherUpload
+        | Error::Overtaken => ledger::failure(error),
         // If two jobs begin at the same time, the request of the second may arrive first.
         Error::Early => {
             let reason = "an earlier run of the dataset has not begun here yet; try again";

@@ -359,3 +359,47 @@ fn key_service_that_was_set_back_is_named() {
         assert!(error.contains(words), "{words}: {error}");
     }
 }
+
+/// All services but one key service are set back to before the upload, and the holder uploads again. That key service
+/// knows a run over the first upload, and the next job fails with its name and the reason.
+#[test]
+#[ignore = "slow"]
+fn second_upload_after_a_restore_is_refused_with_the_reason() {
+    let services = services(&Backing::Local, 2, false);
+    services.sign_up("ana");
+    let dataset = services.create("ana", &["--keys", "2", "--runs", "2"]);
+    let upload = |seed: &str| {
+        let upload = ["dataset", "upload", &dataset, "--data", "t.csv", "--yes"];
+        services.run("ana", &[&upload[..], &["--seed", seed]].concat());
+    };
+    let restored = 0..3;
+    restored.clone().for_each(|service| services.kill(service));
+    let copies: Vec<_> = restored
+        .clone()
+        .map(|service| services.copy(service))
+        .collect();
+    restored
+        .clone()
+        .for_each(|service| services.launch(service));
+    services.wait_until_ready();
+    upload("5");
+    services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
+    restored.clone().for_each(|service| services.kill(service));
+    for (service, copy) in restored.clone().zip(&copies) {
+        services.set_back(service, copy);
+        services.launch(service);
+    }
+    services.wait_until_ready();
+    upload("6");
+    let next = job(&services.run("ana", &["job", "run", &dataset, "--yes"]));
+    let error = until(|| {
+        let shown = services.json("ana", &["job", "show", &next]);
+        match shown["state"].as_str() {
+            Some("failed") => Ok(shown["error"].to_string()),
+            _ => Err(format!("the job does not end: {shown}")),
+        }
+    });
+    for words in ["key service keyshare1", "bound to another upload"] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+}
