@@ -390,6 +390,8 @@ fn second_upload_after_a_restore_is_refused_with_the_reason() {
         services.launch(service);
     }
     services.wait_until_ready();
+    // The restored service does not know the session.
+    services.try_sign_in("ana");
     upload("6");
     let next = job(&services.run("ana", &["job", "run", &dataset, "--yes"]));
     let error = until(|| {
