@@ -360,8 +360,8 @@ fn key_service_that_was_set_back_is_named() {
     }
 }
 
-/// All services but one key service are set back to before the upload, and the holder uploads again. That key service
-/// knows a run over the first upload, and the next job fails with its name and the reason.
+/// All services but one key service are set back to before a run, two of them to before the upload. The holder uploads
+/// again. That key service knows a run over the first upload, and the next job fails with its name and the reason.
 #[test]
 #[ignore = "slow"]
 fn second_upload_after_a_restore_is_refused_with_the_reason() {
@@ -372,22 +372,21 @@ fn second_upload_after_a_restore_is_refused_with_the_reason() {
         let upload = ["dataset", "upload", &dataset, "--data", "t.csv", "--yes"];
         services.run("ana", &[&upload[..], &["--seed", seed]].concat());
     };
-    let restored = 0..3;
-    restored.clone().for_each(|service| services.kill(service));
-    let copies: Vec<_> = restored
-        .clone()
-        .map(|service| services.copy(service))
-        .collect();
-    restored
-        .clone()
-        .for_each(|service| services.launch(service));
-    services.wait_until_ready();
-    upload("5");
-    services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
-    restored.clone().for_each(|service| services.kill(service));
-    for (service, copy) in restored.clone().zip(&copies) {
-        services.set_back(service, copy);
+    let copied = |service: usize| {
+        services.kill(service);
+        let copy = services.copy(service);
         services.launch(service);
+        services.wait_until_ready();
+        (service, copy)
+    };
+    let without_upload = [0, 1].map(copied);
+    upload("5");
+    let without_run = copied(2);
+    services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
+    for (service, copy) in without_upload.iter().chain([&without_run]) {
+        services.kill(*service);
+        services.set_back(*service, copy);
+        services.launch(*service);
     }
     services.wait_until_ready();
     // The restored service does not know the session.
