@@ -80,6 +80,13 @@ pub enum Refusal {
     /// The dataset's runs are bound to another upload.
     #[error("the dataset's runs are bound to another upload; create a new dataset for this upload")]
     OtherUpload,
+    /// The first key service assigns a run to a job, and this service's ledger has another assignment.
+    #[error(
+        "another job has this run in its ledger, so the first key service was set back to an older copy. Nothing more \
+         is released. Finished tables stay available. To continue, create a new dataset (`fhaim dataset create`). Over \
+         the same records, its cost adds to the cost of this dataset"
+    )]
+    OtherRun,
     /// Not all holders agree to the run.
     #[error("{0}")]
     Consent(String),
@@ -127,6 +134,7 @@ impl Refusal {
             Self::KeySets(_) | Self::KeySetsToday(_) | Self::UploadKeysToday => ProblemKind::Quota,
             Self::OtherTerms
             | Self::OtherUpload
+            | Self::OtherRun
             | Self::Consent(_)
             | Self::FrozenForGood(_)
             | Self::NotFrozen => ProblemKind::Conflict,

@@ -322,6 +322,15 @@ fn refused(error: Error) -> Failure {
     }
 }
 
+/// Converts a refusal of the first service's assignment of a run. Assignments contain no ciphertext, so that their
+/// reasons are public.
+fn unassigned(error: Error) -> Failure {
+    match error {
+        Error::Committee(_) => Failure::from(Refusal::OtherRun).because(error),
+        error => refused(error),
+    }
+}
+
 /// Reads a call and checks all signatures.
 async fn read(state: &State, dataset: Uuid, job: Uuid, body: &[u8]) -> Result<Batch, Failure> {
     let CommitteeCall {
@@ -440,7 +449,7 @@ async fn promise(state: &State, batch: &Batch) -> Result<bool, Failure> {
     let (dataset, digest) = (batch.stored.dataset, batch.sent.digest);
     let mut tx = state.base.store.begin().await?;
     let mut record = record(state, &mut tx, batch).await?;
-    let begun = record.follow(&batch.assignment).map_err(refused)?;
+    let begun = record.follow(&batch.assignment).map_err(unassigned)?;
     append(&mut tx, dataset, begun.link.as_ref()).await?;
     let job = batch.assignment.job;
     let before = record.run_record(job).and_then(RunRecord::promised);

@@ -360,11 +360,9 @@ fn key_service_that_was_set_back_is_named() {
     }
 }
 
-/// All services but one key service are set back to before a run, two of them to before the upload. The holder uploads
-/// again. That key service knows a run over the first upload, and the next job fails with its name and the reason.
-#[test]
-#[ignore = "slow"]
-fn second_upload_after_a_restore_is_refused_with_the_reason() {
+/// Sets all services but one key service back to before a run, two of them to before the upload. The holder then uploads
+/// again, from another machine, and starts the same job or another one. Returns the job's error.
+fn error_after_a_restore(is_same_job: bool) -> String {
     let services = services(&Backing::Local, 2, false);
     services.sign_up("ana");
     let dataset = services.create("ana", &["--keys", "2", "--runs", "2"]);
@@ -382,26 +380,47 @@ fn second_upload_after_a_restore_is_refused_with_the_reason() {
     let without_upload = [0, 1].map(copied);
     upload("5");
     let without_run = copied(2);
-    services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
+    let first = job(&services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]));
     for (service, copy) in without_upload.iter().chain([&without_run]) {
         services.kill(*service);
         services.set_back(*service, copy);
         services.launch(*service);
     }
     services.wait_until_ready();
-    // The restored service does not know the session, and the holder uses another machine.
+    // The restored service does not know the session.
     services.try_sign_in("ana");
     std::fs::remove_dir_all(services.folder.path().join("ana/receipts")).unwrap();
     upload("6");
-    let next = job(&services.run("ana", &["job", "run", &dataset, "--yes"]));
-    let error = until(|| {
+    let run = ["job", "run", &dataset, "--yes"];
+    let same = ["--job", &first];
+    let more: &[&str] = if is_same_job { &same } else { &[] };
+    let next = job(&services.run("ana", &[&run[..], more].concat()));
+    until(|| {
         let shown = services.json("ana", &["job", "show", &next]);
         match shown["state"].as_str() {
             Some("failed") => Ok(shown["error"].to_string()),
             _ => Err(format!("the job does not end: {shown}")),
         }
-    });
-    for words in ["key service keyshare1", "bound to another upload"] {
+    })
+}
+
+#[test]
+#[ignore = "slow"]
+fn second_upload_after_a_restore_is_refused_with_the_reason() {
+    let error = error_after_a_restore(true);
+    for words in ["key service keyshare1: ", "bound to another upload"] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+}
+
+#[test]
+#[ignore = "slow"]
+fn run_that_another_job_has_after_a_restore_is_refused_with_the_reason() {
+    let error = error_after_a_restore(false);
+    for words in [
+        "key service keyshare1: another job has this run",
+        "fhaim dataset create",
+    ] {
         assert!(error.contains(words), "{words}: {error}");
     }
 }
