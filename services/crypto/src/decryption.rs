@@ -166,7 +166,7 @@ fn asked<'a>(call: &DecryptionCall, action: &'a str) -> Asked<'a> {
     }
 }
 
-/// Answers or refuses a request. All refusals read alike. The reason goes to the log, and the fact of the refusal to
+/// Answers or refuses a request. All refusals that depend on its pages read alike. The reason goes to the log, and the fact of the refusal to
 /// the audit log.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! The refusals of this service and the problem kind of each.
 //!
-//! A decryption has only one refusal for all reasons: [`Failure::refused`].
+//! A decryption has only one refusal for all reasons that depend on its pages: [`Failure::refused`]. States of the
+//! ledger have their own.
 
 use fhaim_api::problem::ProblemKind;
 use fhaim_platform::Failure;

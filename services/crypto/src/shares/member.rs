@@ -259,7 +259,8 @@ struct Batch {
 /// Judges a batch and promises it. Once all services have promised it, debits it and returns a share.
 ///
 /// # Errors
-/// [`ProblemKind::Refused`] for all reasons, which go only to the log; [`ProblemKind::Unavailable`] until a second
+/// [`ProblemKind::Refused`] for all reasons that depend on the pages, which go only to the log;
+/// [`ProblemKind::Conflict`] for a run that the ledger excludes; [`ProblemKind::Unavailable`] until a second
 /// computation service has reported the batch; frozen; destroyed.
 pub async fn share(
     state: &State,
