@@ -166,8 +166,8 @@ fn asked<'a>(call: &DecryptionCall, action: &'a str) -> Asked<'a> {
     }
 }
 
-/// Answers or refuses a request. All refusals that depend on its pages read alike. The reason goes to the log, and the fact of the refusal to
-/// the audit log.
+/// Answers or refuses a request. All refusals that depend on its pages read alike. The reason goes to the log, and the
+/// fact of the refusal to the audit log.
 ///
 /// # Errors
 /// [`ProblemKind::Refused`]; [`ProblemKind::Frozen`] and [`ProblemKind::Restored`];

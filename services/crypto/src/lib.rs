@@ -14,7 +14,8 @@
 //! | [`problem`] | refusals and their problem documents |
 //!
 //! The service calls only the services that [share keys](shares) with it. It refuses releases beyond a
-//! dataset's budget even if the other services ask for them, and all its refusals of a release read alike.
+//! dataset's budget even if the other services ask for them, and all its refusals that depend on a release's pages
+//! read alike.
 //!
 //! # Example
 //!
