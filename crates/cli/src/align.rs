@@ -186,8 +186,7 @@ fn confirmed(arguments: &AlignArguments) -> Result<(), Error> {
         2 => ("", ""),
         _ => (
             ", and nothing of rows that only two parties have",
-            "; party 1 and another party that combine what they know learn which rows of party 1 the \
-             third party has",
+            "; party 1 and another party learn together which rows of party 1 the third party has",
         ),
     };
     fhaim_files::tell_line(format_args!(
