@@ -34,9 +34,9 @@ Examples:
 
 The moduli that 128-bit security permits are those of the guidelines of 2024 (Bossuat et al.).";
 
-/// Ring degrees with the bits of modulus that they permit at 128-bit security, for a ternary secret (Bossuat et al.
-/// 2024, Security Guidelines for Implementing Homomorphic Encryption).
-const SECURE_BITS: [(usize, usize); 3] = [(8192, 214), (16_384, 438), (32_768, 881)];
+/// Ring degrees with the bits of modulus that they permit at 128-bit security against classical attacks, for a ternary
+/// secret (Bossuat et al. 2024, Security Guidelines for Implementing Homomorphic Encryption, Table 5.2).
+const SECURE_BITS: [(usize, usize); 3] = [(8192, 214), (16_384, 430), (32_768, 868)];
 
 /// log2 of F / B^9.
 const FRACTION_BITS: u32 = 12;
