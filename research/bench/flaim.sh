@@ -71,3 +71,6 @@ for table in census credit; do
     store "$table-ours" "$all $own" $table --seeds 3
 done
 store credit-5-printed "$baselines" credit $printed --epsilon 5 --seeds 3
+name=flaim-heterogeneity
+[ -f "$root/results/$name.json" ] ||
+    python3 "$root/chapters.py" store "$name" --program "$program" -- bench federated adult adult-32 magic --heterogeneity --seeds 3

@@ -3,12 +3,15 @@
 import decimal
 import math
 
+from .svg import lines
 from .text import agreement, deviations, figure, signed, table
 
 WAYS = ("central", "conventional", "shared", "correlated", "groups")
 
-# Results with accuracies, each of `bench mix`. A later one replaces rows of an earlier one.
-ACCURACIES = ("cape-mix",)
+# Results with accuracies, each of `bench mix`.
+ACCURACIES = (*(f"cape-mix-{mix}" for mix in (1, 2, 4, 8, 16, 32)), "cape-mix-large")
+
+BUDGETS = (("no noise", None), ("epsilon 20", 20.0), ("epsilon 10", 10.0))
 
 DELTA = 1e-5
 RECORDS = 60_000
@@ -18,21 +21,21 @@ EPSILON = 10.0
 
 def measured(results):
     """Returns the rows with an accuracy, by way, l and epsilon, for ten parties."""
-    rows = [row for row in results.rows(*ACCURACIES) if row["accuracy"] is not None]
+    rows = [row for row in results.rows(*filter(results.has, ACCURACIES)) if row["accuracy"] is not None]
     return {(row["way"], row["mix"], row["epsilon"]): row for row in rows if row.get("parties") in (None, 10)}
 
 
 def accuracies(results):
     """Accuracy by l, budget and way, with the printed one after a slash."""
     rows = measured(results)
-    lines = []
+    cells = []
     for mix in sorted({mix for _, mix, _ in rows}):
         for epsilon in (None, 20.0, 10.0):
             found = [rows.get((way, mix, epsilon)) for way in WAYS]
             if any(found):
                 budget = "none" if epsilon is None else f"{epsilon:g}"
-                lines.append([str(mix), budget, *(accuracy(row) for row in found)])
-    return table(["l", "epsilon", *(f"`{way}`" for way in WAYS)], lines)
+                cells.append([str(mix), budget, *(accuracy(row) for row in found)])
+    return table(["l", "epsilon", *(f"`{way}`" for way in WAYS)], cells)
 
 
 def accuracy(row):
@@ -42,19 +45,46 @@ def accuracy(row):
     return figure(row["accuracy"], row["standard_error"], 1) + printed
 
 
+def parties(results):
+    """Plots accuracy by the number of parties (Fig. 2)."""
+    rows = [row for row in results.rows("cape-parties") if row["accuracy"] is not None]
+    panels = []
+    for words, epsilon in BUDGETS:
+        of = [row for row in rows if row["epsilon"] == epsilon]
+        series = {}
+        for row in sorted(of, key=lambda row: row["parties"]):
+            point = (row["parties"], row["accuracy"], row["standard_error"])
+            series.setdefault(row["way"], []).append(point)
+        if series:
+            panels.append((words, series))
+    return results.plot("cape-parties", lines(panels, "parties", "accuracy, %", is_log=True))
+
+
 def opening(results):
     """The printed figures that were measured, and the differences in standard errors."""
-    rows = [row for row in measured(results).values() if row["printed"] is not None]
-    rows.sort(key=lambda row: (row["way"], row["mix"], -(row["epsilon"] or math.inf)))
-    differences = [deviations(row["accuracy"], row["standard_error"], row["printed"]) for row in rows]
-    lines = []
-    for row, difference in zip(rows, differences):
+    rows = compared(results)
+    differences = [difference for _, difference in rows]
+    cells = []
+    for row, difference in rows:
         setting = f"{row['way']}, l = {row['mix']}, " + (f"epsilon {row['epsilon']:g}" if row["epsilon"] else "no noise")
         own = figure(row["accuracy"], row["standard_error"], 1)
-        lines.append([setting, f"{row['printed']:.2f}", "not run", own, signed(difference)])
+        cells.append([setting, f"{row['printed']:.2f}", "not run", own, signed(difference)])
     heading = ["method", "printed", "ours, their setting", "ours, our setting", "difference (s.e.)"]
     found = f"\n{agreement(differences)} printed figures agree within two standard errors.\n"
-    return table(heading, lines) + found
+    return table(heading, cells) + found
+
+
+def compared(results):
+    """Returns the rows with a printed figure of Table 1, and their differences from it in standard errors."""
+    rows = [row for row in measured(results).values() if row["printed"] is not None]
+    rows.sort(key=lambda row: (row["way"], row["mix"], -(row["epsilon"] or math.inf)))
+    return [(row, deviations(row["accuracy"], row["standard_error"], row["printed"])) for row in rows]
+
+
+def counted(results):
+    """Yields (what, differences) for Table 1, by budget."""
+    for words, epsilon in BUDGETS:
+        yield f"Table 1, {words}", [off for row, off in compared(results) if row["epsilon"] == epsilon]
 
 
 class Accounting:
@@ -116,5 +146,5 @@ def least_noise(mix, kind):
 def noise(_results):
     """The noise that each accounting asks for."""
     kinds = ("printed", "corrected", "ours")
-    lines = [[str(mix), *(f"{least_noise(mix, kind):.3f}" for kind in kinds)] for mix in (1, 4, 32, 256)]
-    return table(["l", "as printed", "with B(2⌈j/2⌉)", "ours"], lines)
+    cells = [[str(mix), *(f"{least_noise(mix, kind):.3f}" for kind in kinds)] for mix in (1, 4, 32, 256)]
+    return table(["l", "as printed", "with B(2⌈j/2⌉)", "ours"], cells)

@@ -116,6 +116,16 @@ def count(results):
     return textwrap.fill(text, 100) + "\n"
 
 
+def counted(results):
+    """Yields (what, differences) for each measure and budget, and for real records."""
+    for measure, name in MEASURES.items():
+        for budget, words in BUDGETS.items():
+            differences = [cell.difference for _, cell in cells(results, budget, [measure])]
+            yield f"{'F1 scores' if name == 'F1' else plural(name)}, {words}", differences
+    real = [real_records(results, dataset, measure)[3] for dataset in DATASETS for measure in ("accuracy", "f1")]
+    yield "accuracies and F1 scores of real records", real
+
+
 def real_records(results, dataset, measure):
     """Returns mean, standard error, printed figure and difference of the classifier trained on real records."""
     mean, error, _ = value(at_their_setting(results)[dataset, "real", ""], measure)

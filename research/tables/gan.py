@@ -85,38 +85,39 @@ def printed(results):
     theirs = results.rows("gan-published-central", "gan-published-local", "gan-published-federated")
     ours = results.rows(*filter(results.has, ["gan-longer-central", "gan-fedavg"]))
     lines_of, differences = [], []
+    for name, printed_figure, value, digits, wanted in printed_figures():
+        found, error = mean(select(theirs, **wanted), value)
+        differences.append(deviations(found, error, printed_figure))
+        our_own = shown(select(ours, **wanted), value, digits)
+        lines_of.append([name, f"{printed_figure:g}", figure(found, error, digits), our_own, signed(differences[-1])])
+    heading = ["figure", "printed", "ours at their setting", "ours at our setting", "difference"]
+    sentence = f"{agreement(differences)} printed figures agree within two standard errors of ours at their setting.\n"
+    return table(heading, lines_of) + "\n" + sentence
 
-    def add(name, printed_figure, value, digits, **wanted):
-        at_theirs, at_ours = select(theirs, **wanted), select(ours, **wanted)
-        found, error = mean(at_theirs, value)
-        difference = deviations(found, error, printed_figure)
-        differences.append(difference)
-        lines_of.append(
-            [
-                name,
-                f"{printed_figure:g}",
-                figure(found, error, digits),
-                shown(at_ours, value, digits),
-                signed(difference),
-            ]
-        )
 
+def printed_figures():
+    """Yields each figure of Tables II and III: its name, itself, its value in our rows, digits, and the rows."""
     for method, (inception, frechet) in TABLE_2.items():
         of = {"method": "local" if method == "real" else method, "rule": "ns"}
         kind = real if method == "real" else measured
-        add(f"IS, {method}", inception, kind("inception"), 2, **of)
+        yield f"IS, {method}", inception, kind("inception"), 2, of
         if frechet is not None:
-            add(f"FID, {method}", frechet, kind("frechet"), 1, **of)
+            yield f"FID, {method}", frechet, kind("frechet"), 1, of
     for (method, rule), three in TABLE_3.items():
         for (name, value), figure_of in zip(ATTACKS, three):
             digits = 3 if name == "TVD" else 1
-            add(f"{name}, {method} {rule}", figure_of, value, digits, method=method, rule=rule)
-    heading = ["figure", "printed", "ours at their setting", "ours at our setting", "difference"]
-    sentence = (
-        f"{agreement(differences)} printed figures with a known standard error agree within two standard errors of "
-        "ours at their setting.\n"
-    )
-    return table(heading, lines_of) + "\n" + sentence
+            yield f"{name}, {method} {rule}", figure_of, value, digits, {"method": method, "rule": rule}
+
+
+def counted(results):
+    """Yields (what, differences) for Tables II and III."""
+    theirs = results.rows("gan-published-central", "gan-published-local", "gan-published-federated")
+    differences = {}
+    for name, printed_figure, value, _, wanted in printed_figures():
+        found = mean(select(theirs, **wanted), value)
+        what = {"IS": "Table II: IS", "FID": "Table II: FID"}.get(name.split(",")[0], f"Table III: {name.split(',')[0]}")
+        differences.setdefault(what, []).append(deviations(*found, printed_figure))
+    yield from differences.items()
 
 
 PROXIMAL = {
@@ -200,16 +201,17 @@ def missing_levels(results):
 
 
 def tradeoff(results):
-    """Returns the inception score next to the white box (Fig. 8), at each level."""
-    cells = []
-    for method, level, rows in stored_levels(results):
-        for at in sorted({row[level] for row in rows}):
-            of = select(rows, **{level: at})
-            cells.append([f"`{method}`", f"{level} {at:g}".replace("budget", "epsilon")])
-            for rule in RULES[:2]:
-                ours = select(of, rule=rule)
-                cells[-1] += [shown(ours, measured("inception")), shown(ours, attacked("white_box", 100.0), 1)]
-    return table(["method", "level", "IS, ns", "WB, ns", "IS, qli", "WB, qli"], cells)
+    """Returns a plot of the inception score by the white box's share (Fig. 8), with a point for each level."""
+    panels = []
+    for rule in RULES[:2]:
+        series = {}
+        for method, level, rows in stored_levels(results):
+            for at in sorted({row[level] for row in rows}):
+                of = select(rows, **{level: at, "rule": rule})
+                found, _ = mean(of, attacked("white_box", 100.0))
+                series.setdefault(method, []).append((found, *mean(of, measured("inception"))))
+        panels.append((rule, series))
+    return results.plot("gan-tradeoff", lines(panels, "white box, %", "inception score", is_scatter=True))
 
 
 # Method, the setting that is varied, and the stored results.

@@ -12,11 +12,12 @@ COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#0
 DASHES = ["", "6 3", "2 2", "8 2 2 2", "4 4", "1 3", "10 3"]
 
 
-def lines(panels, x_label, y_label, is_log=False, per_row=4):
+def lines(panels, x_label, y_label, is_log=False, per_row=4, is_scatter=False):
     """Returns an SVG with a panel for each (title, {series: [(x, mean, standard error or None)]}).
 
     A panel may have a third item, its own label of y. The x axis of each panel has the xs of its series, and is
-    logarithmic if `is_log`. A series has the same colour in each panel."""
+    logarithmic if `is_log`. If `is_scatter`, it has round numbers, and no line joins the points. A series has the same
+    colour in each panel."""
     names = list(dict.fromkeys(name for panel in panels for name in panel[1]))
     columns = min(per_row, len(panels))
     cell = (LEFT + WIDTH + RIGHT, TOP + HEIGHT + BOTTOM)
@@ -29,16 +30,19 @@ def lines(panels, x_label, y_label, is_log=False, per_row=4):
     for number, panel in enumerate(panels):
         x, y = (number % columns) * cell[0] + LEFT, (number // columns) * cell[1] + TOP
         parts.append(f'<g transform="translate({x} {y})">')
-        parts.extend(_panel(panel, names, x_label, panel[2] if len(panel) > 2 else y_label, is_log))
+        labels = x_label, panel[2] if len(panel) > 2 else y_label
+        parts.extend(_panel(panel, names, labels, is_log, is_scatter))
         parts.append("</g>")
     parts.extend(_legend(names, size[1] - 8))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _panel(panel, names, x_label, y_label, is_log):
+def _panel(panel, names, labels, is_log, is_scatter):
     """Returns the elements of a panel, whose plane begins at the origin."""
     title, series = panel[:2]
+    x_label, y_label = labels
     xs = sorted({point[0] for points in series.values() for point in points})
+    xs = _ticks(xs[0], xs[-1]) if is_scatter else xs
     place = math.log if is_log else float
     low, high = place(xs[0]), place(xs[-1])
     across = lambda x: WIDTH * (0.5 if high == low else (place(x) - low) / (high - low))
@@ -58,7 +62,8 @@ def _panel(panel, names, x_label, y_label, is_log):
     for name, points in series.items():
         colour, dash = _style(names.index(name))
         path = "L".join(f"{across(x):.1f} {down(mean):.1f}" for x, mean, _ in points)
-        yield f'<path d="M{path}" stroke="{colour}" stroke-dasharray="{dash}" stroke-width="1.5" fill="none"/>'
+        if not is_scatter:
+            yield f'<path d="M{path}" stroke="{colour}" stroke-dasharray="{dash}" stroke-width="1.5" fill="none"/>'
         for x, mean, error in points:
             yield f'<circle cx="{across(x):.1f}" cy="{down(mean):.1f}" r="2.5" fill="{colour}"/>'
             if error:

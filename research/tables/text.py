@@ -19,18 +19,29 @@ def figure(mean, error=None, digits=3):
 
 
 def deviations(ours, error, printed):
-    """Returns by how many of our standard errors our figure is above the printed one; None if that is unknown."""
-    if None in (ours, error, printed) or not error:
+    """Returns by how many of our standard errors our figure is above the printed one; None if that is unknown.
+
+    The difference is infinite if our figures do not vary and are not the printed one."""
+    if None in (ours, error, printed):
         return None
+    if error == 0.0:
+        return 0.0 if ours == printed else math.copysign(math.inf, ours - printed)
     return (ours - printed) / error
 
 
 def signed(difference):
     """Returns a difference in standard errors with its sign, or an empty cell."""
-    return "" if difference is None else f"{difference:+.1f}"
+    if difference is None:
+        return ""
+    return f"{difference:+.1f}" if math.isfinite(difference) else "infinite"
+
+
+def agreeing(differences):
+    """Returns how many of the known differences are at most two standard errors, and how many are known."""
+    known = [difference for difference in differences if difference is not None]
+    return sum(abs(difference) <= 2 for difference in known), len(known)
 
 
 def agreement(differences):
-    """Returns how many of the known differences are at most two standard errors."""
-    known = [difference for difference in differences if difference is not None]
-    return f"{sum(abs(difference) <= 2 for difference in known)} of {len(known)}"
+    """Returns how many of the known differences are at most two standard errors, in words."""
+    return "{} of {}".format(*agreeing(differences))
