@@ -188,7 +188,7 @@ def own(results):
     return table(heading, lines_of)
 
 
-# What is varied, and the setting that is stored.
+# The flag that differs, and the name of the stored setting.
 VARIED = [
     ("none (r = .9, T = 10)", "adult-ours"),
     ("`--measure-share 0.7`", "share-0.7"),
