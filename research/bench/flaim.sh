@@ -73,4 +73,4 @@ done
 store credit-5-printed "$baselines" credit $printed --epsilon 5 --seeds 3
 name=flaim-heterogeneity
 [ -f "$root/results/$name.json" ] ||
-    python3 "$root/chapters.py" store "$name" --program "$program" -- bench federated adult adult-32 magic --heterogeneity --seeds 3
+    python3 "$root/chapters.py" store "$name" --program "$program" -- --quiet bench federated adult adult-32 magic --heterogeneity --seeds 2

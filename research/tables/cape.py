@@ -3,7 +3,6 @@
 import decimal
 import math
 
-from .svg import lines
 from .text import agreement, deviations, figure, signed, table
 
 WAYS = ("central", "conventional", "shared", "correlated", "groups")
@@ -43,21 +42,6 @@ def accuracy(row):
         return ""
     printed = f" / {row['printed']:.2f}" if row["printed"] is not None else ""
     return figure(row["accuracy"], row["standard_error"], 1) + printed
-
-
-def parties(results):
-    """Plots accuracy by the number of parties (Fig. 2)."""
-    rows = [row for row in results.rows("cape-parties") if row["accuracy"] is not None]
-    panels = []
-    for words, epsilon in BUDGETS:
-        of = [row for row in rows if row["epsilon"] == epsilon]
-        series = {}
-        for row in sorted(of, key=lambda row: row["parties"]):
-            point = (row["parties"], row["accuracy"], row["standard_error"])
-            series.setdefault(row["way"], []).append(point)
-        if series:
-            panels.append((words, series))
-    return results.plot("cape-parties", lines(panels, "parties", "accuracy, %", is_log=True))
 
 
 def opening(results):
