@@ -34,7 +34,8 @@ printed="--accounting printed"
 own="staged staged-h1 naive-bayes"
 
 store adult-printed "$all" adult $printed --seeds "$seeds"
-store adult-ours "$all $own random" adult --seeds "$seeds"
+store adult-ours "$all $own" adult --seeds "$seeds"
+store adult-ours random adult --model-mb 2 --seeds "$seeds"
 store adult-all-rounds "aug-private naive aug-oracle" adult --most-rounds 10 --seeds "$seeds"
 store magic-printed "$all" magic $printed --seeds 3
 store magic-ours "$all $own" magic --seeds 3
