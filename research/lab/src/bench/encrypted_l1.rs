@@ -282,8 +282,16 @@ impl Task {
     }
 
     fn setup(&self, bits: usize) -> Result<Setup, Error> {
-        let primes = bits.div_ceil(PRIME_BITS);
-        let sizes: Vec<usize> = (0..primes).map(|i| (bits + i) / primes).collect();
+        // A prime of the plaintext's size could be the plaintext's own, which has no inverse.
+        let plain = self.prime.ilog2() as usize + 1;
+        let fewest = bits.div_ceil(PRIME_BITS);
+        let sizes = |primes: usize| (0..primes).map(move |i| (bits + i) / primes);
+        let primes = if sizes(fewest).any(|size| size == plain) {
+            fewest + 1
+        } else {
+            fewest
+        };
+        let sizes: Vec<usize> = sizes(primes).collect();
         let parameters = BfvParametersBuilder::new()
             .set_degree(self.ring)
             .set_plaintext_modulus(self.prime)
@@ -406,6 +414,17 @@ mod tests {
         let least = task.least_bits(240).unwrap().unwrap();
         assert!((120..230).contains(&least), "{least}");
         assert_eq!(task.least_bits(100).unwrap(), None);
+    }
+
+    /// Of these moduli the largest ones of their size include the plaintext's prime.
+    #[test]
+    fn ciphertext_primes_differ_from_the_plaintext_prime() {
+        let prime = generate_prime(50, 2 * 1024, 1 << 50).unwrap();
+        let task = Task::new(1024, prime, &Polynomial::of_the_paper());
+        for bits in [100, 250, 400] {
+            let setup = task.setup(bits).unwrap();
+            assert!(!setup.parameters.moduli().contains(&prime), "{bits}");
+        }
     }
 
     /// The coefficients modulo a prime above all values are those of the polynomial in records.
