@@ -8,7 +8,13 @@ from .text import agreement, deviations, figure, signed, table
 WAYS = ("central", "conventional", "shared", "correlated", "groups")
 
 # Results with accuracies, each of `bench mix`. A later one replaces rows of an earlier one.
-ACCURACIES = ("cape-mix", "cape-conventional-8", "cape-shared-16", "cape-mix-8", "cape-mix-large")
+ACCURACIES = (
+    "cape-mix",
+    "cape-conventional-8",
+    "cape-shared-16",
+    "cape-mix-large",
+    *(f"cape-{way}-{mix}" for way in ("central", "correlated") for mix in (1, 2, 4, 8, 16, 32)),
+)
 
 BUDGETS = (("no noise", None), ("epsilon 20", 20.0), ("epsilon 10", 10.0))
 
