@@ -13,7 +13,7 @@ ACCURACIES = (
     "cape-conventional-8",
     "cape-shared-16",
     "cape-mix-large",
-    *(f"cape-{way}-{mix}" for way in ("central", "correlated") for mix in (1, 2, 4, 8, 16, 32)),
+    *(f"cape-{way}-{mix}" for way in ("central", "correlated", "conventional") for mix in (1, 2, 4, 8, 16, 32)),
 )
 
 BUDGETS = (("no noise", None), ("epsilon 20", 20.0), ("epsilon 10", 10.0))
