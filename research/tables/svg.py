@@ -21,7 +21,9 @@ def lines(panels, x_label, y_label, is_log=False, per_row=4, is_scatter=False):
     names = list(dict.fromkeys(name for panel in panels for name in panel[1]))
     columns = min(per_row, len(panels))
     cell = (LEFT + WIDTH + RIGHT, TOP + HEIGHT + BOTTOM)
-    size = (columns * cell[0], math.ceil(len(panels) / columns) * cell[1] + 24)
+    width, bottom = columns * cell[0], math.ceil(len(panels) / columns) * cell[1]
+    places = _places(names, width)
+    size = (width, bottom + 8 + 16 * (places[-1][1] + 1))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" '
         f'viewBox="0 0 {size[0]} {size[1]}" font-family="sans-serif" font-size="11">',
@@ -33,7 +35,7 @@ def lines(panels, x_label, y_label, is_log=False, per_row=4, is_scatter=False):
         labels = x_label, panel[2] if len(panel) > 2 else y_label
         parts.extend(_panel(panel, names, labels, is_log, is_scatter))
         parts.append("</g>")
-    parts.extend(_legend(names, size[1] - 8))
+    parts.extend(_legend(names, places, bottom + 16))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -76,14 +78,25 @@ def _style(number):
     return COLOURS[number % len(COLOURS)], DASHES[number % len(DASHES)]
 
 
-def _legend(names, y):
-    """Returns a line with the name of each series."""
-    x = LEFT
-    for number, name in enumerate(names):
+def _places(names, width):
+    """Returns the left end and the line of each series' name in the legend."""
+    places, x, line = [], LEFT, 0
+    for name in names:
+        length = 44 + 7 * len(name)
+        if x > LEFT and x + length > width:
+            x, line = LEFT, line + 1
+        places.append((x, line))
+        x += length
+    return places
+
+
+def _legend(names, places, top):
+    """Returns lines with the name of each series."""
+    for number, (name, (x, line)) in enumerate(zip(names, places)):
         colour, dash = _style(number)
+        y = top + 16 * line
         yield f'<path d="M{x} {y - 4}h22" stroke="{colour}" stroke-dasharray="{dash}" stroke-width="2"/>'
         yield f'<text x="{x + 26}" y="{y}">{html.escape(name)}</text>'
-        x += 44 + 7 * len(name)
 
 
 def _ticks(low, high):
