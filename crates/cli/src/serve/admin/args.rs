@@ -102,8 +102,8 @@ accounts, accept theirs for up to 15 minutes. API keys outlive a new password: s
 const KEYS_EXAMPLES: &str = "\
 Examples:
   fhaim admin keys ana@hospital.example --config generation.toml
-  fhaim admin keys ana@hospital.example --data fhaim-data --revoke KEY
-  fhaim admin keys ana@hospital.example --data fhaim-data --revoke-all
+  fhaim admin keys ana@hospital.example --data-dir fhaim-data --revoke KEY
+  fhaim admin keys ana@hospital.example --data-dir fhaim-data --revoke-all
 
 A list has a line for each key: identifier, time of creation, time of the last use, and name. Revoking a
 key also ends the account's access tokens at the generation service. Programs and people with a valid
