@@ -270,10 +270,6 @@ def memory(results):
     return table(["MB", *heading], rows)
 
 
-# Largest moduli for 128-bit security and ternary secrets, in bits (Bossuat et al. 2024, Table 5.2).
-SECURE_BITS = {16_384: 430, 32_768: 868}
-
-
 def encrypted(results):
     """Cost of the L1 score under exact encryption."""
     rows = []
@@ -285,7 +281,7 @@ def encrypted(results):
             [
                 f"{row['ring']:,}",
                 f"{row['plaintext_bits']} x {row['residues']}",
-                f"{row['modulus_bits'] if known else 'more'} of {SECURE_BITS[row['ring']]}",
+                f"{row['modulus_bits'] if known else 'more'} of {row['secure_bits']}",
                 megabytes(row["ciphertext_bytes"]),
                 megabytes(row["upload_bytes"]),
                 seconds(row["product_seconds"], 2),

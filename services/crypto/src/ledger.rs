@@ -56,7 +56,7 @@ pub fn failure(error: fhaim_protocol::Error) -> Failure {
 /// Returns the state of a dataset's chain.
 ///
 /// # Errors
-/// A failure of the store, or acts that cannot be read.
+/// A failure of the store, or acts that are missing or cannot be read.
 pub async fn chain_state(tx: &mut Tx, dataset: Uuid) -> Result<ChainState, Failure> {
     let id = DatasetId(dataset.into_bytes());
     let Some(tip) = rows::of_dataset(dataset, store::tip(tx, dataset).await)? else {

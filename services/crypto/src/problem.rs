@@ -83,8 +83,8 @@ pub enum Refusal {
     OtherUpload,
     /// The first key service assigns a run to a job, and this service's ledger has another assignment.
     #[error(
-        "another job has this run in its ledger, so the first key service was set back to an older copy. Nothing more \
-         is released. Finished tables stay available. To continue, create a new dataset (`fhaim dataset create`). Over \
+        "another job has this run in its ledger, so one of the key services was set back to an older copy, or deviates. \
+         Nothing more is released. Finished tables stay available. To continue, create a new dataset (`fhaim dataset create`). Over \
          the same records, its cost adds to the cost of this dataset"
     )]
     OtherRun,

@@ -14,18 +14,23 @@ use uuid::Uuid;
 /// Returns the end of a dataset's chain.
 ///
 /// # Errors
-/// A failure of the store.
+/// A failure of the store, or a chain that lacks acts before its end.
 pub async fn tip(tx: &mut Tx, dataset: Uuid) -> Result<Option<Tip>, StoreError> {
-    let last = "SELECT height, head FROM chain WHERE dataset = $1 ORDER BY height DESC LIMIT 1";
+    let last = "SELECT height, head, (SELECT COUNT(*) FROM chain WHERE dataset = $1) AS acts FROM chain \
+                WHERE dataset = $1 ORDER BY height DESC LIMIT 1";
     let row = sqlx::query(last)
         .bind(dataset.to_string())
         .fetch_optional(&mut **tx)
         .await?;
     let tip = |row: Row| {
-        Ok(Tip {
-            height: rows::number(&row, "height")?,
-            head: head_of(&row)?,
-        })
+        let (height, acts): (u64, u64) =
+            (rows::number(&row, "height")?, rows::number(&row, "acts")?);
+        if acts != height {
+            let missing = format!("the chain has {acts} of {height} acts");
+            return Err(StoreError::Decode(missing.into()));
+        }
+        let head = head_of(&row)?;
+        Ok(Tip { height, head })
     };
     row.map(tip).transpose()
 }
