@@ -344,6 +344,7 @@ impl Services {
             .args(arguments)
             .stdin(Stdio::null())
             .current_dir(self.folder.path())
+            .env_remove("FHAIM_MEMORY_DIR")
             .env("FHAIM_CONFIG_DIR", self.folder.path().join(user))
             .env("FHAIM_PASSWORD", PASSWORD);
         program

@@ -115,7 +115,9 @@ fn refuse(folder: &Path, arguments: &[&str], says: &str) {
 fn start(folder: &Path, arguments: &[&str]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fhaim"));
     command.args(arguments).current_dir(folder);
-    command.env("FHAIM_CONFIG_DIR", folder.join(CONFIG));
+    command
+        .env_remove("FHAIM_MEMORY_DIR")
+        .env("FHAIM_CONFIG_DIR", folder.join(CONFIG));
     command.stdin(Stdio::null());
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().unwrap()
@@ -284,7 +286,7 @@ fn model_is_kept_if_the_table_cannot_be_written() {
 fn table_can_go_to_a_pipe() {
     let folder = folder(wide(200, 0), WIDE);
     let line = "mkfifo pipe; cat pipe > got.csv & \"$0\" local --data t.csv --schema t.schema.json --epsilon 4 \
-                --out pipe && wait";
+                --out pipe && wait || { kill $!; exit 1; }";
     let output = command::run(
         "sh",
         folder.path(),

@@ -137,6 +137,7 @@ fn at_a_terminal(folder: &Path, answers: &str) -> String {
     let child = Command::new("script")
         .args(["-qec", &command, "/dev/null"])
         .current_dir(folder)
+        .env_remove("FHAIM_MEMORY_DIR")
         .env("FHAIM_CONFIG_DIR", folder.join(CONFIG))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -21,6 +21,7 @@ fn command(folder: &Path, arguments: &str) -> Command {
         .current_dir(folder)
         .env_remove("FHAIM_DATA_DIR")
         .env_remove("FHAIM_MEMORY_DIR")
+        .env_remove("FHAIM_MEMORY_DIR")
         .env("FHAIM_CONFIG_DIR", folder.join(CONFIG));
     command
 }

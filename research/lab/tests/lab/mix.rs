@@ -413,6 +413,7 @@ fn records_from_a_pipe_are_recognised() {
                       --yes --quiet";
         let output = Command::new("sh")
             .args(["-c", script, PROGRAM])
+            .env_remove("FHAIM_MEMORY_DIR")
             .env("FHAIM_CONFIG_DIR", folder.path().join(CONFIG))
             .current_dir(folder.path())
             .output()

@@ -217,6 +217,7 @@ fn interrupted_upload_is_resumed() {
         let mut child = std::process::Command::new(PROGRAM)
             .args(["dataset", "upload", &id, "--data", "t.csv", "--yes"])
             .current_dir(&folder)
+            .env_remove("FHAIM_MEMORY_DIR")
             .env("FHAIM_CONFIG_DIR", folder.join("ana"))
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())

@@ -421,6 +421,7 @@ pub fn fhaim(folder: &Path, data: &Path, arguments: &[&str]) -> (bool, String) {
     let done = Command::new(PROGRAM)
         .args(arguments)
         .current_dir(folder)
+        .env_remove("FHAIM_MEMORY_DIR")
         .env("FHAIM_CONFIG_DIR", folder.join("config"))
         .env("FHAIM_MEMORY_DIR", folder.join("memory"))
         .env("FHAIM_PASSWORD", first.lines().nth(1).unwrap_or_default())

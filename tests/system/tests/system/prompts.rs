@@ -27,6 +27,7 @@ fn at_a_terminal(services: &Services, arguments: &str, answer: &str) -> (String,
     let child = Command::new("script")
         .args(["-qec", &command, "/dev/null"])
         .current_dir(services.folder.path())
+        .env_remove("FHAIM_MEMORY_DIR")
         .env("FHAIM_CONFIG_DIR", services.folder.path().join("ana"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
