@@ -35,6 +35,12 @@ CREATE INDEX refresh_tokens_account ON refresh_tokens (account);
 
 CREATE INDEX refresh_tokens_expiry ON refresh_tokens (expires_at);
 
+-- Tokens that ended before their expiry, by the digests of account and number. ended_at is the time of the end.
+CREATE TABLE ended_tokens (
+    digest TEXT PRIMARY KEY,
+    ended_at BIGINT NOT NULL
+);
+
 -- API keys of programs, by their SHA-256 digests. last_used_at is 0 until the first use.
 CREATE TABLE api_keys (
     id TEXT PRIMARY KEY,

@@ -88,6 +88,7 @@ fn account_messages_are_unchanged() {
         sub: Some(DATASET),
         dataset: None,
         epoch: Some(3),
+        by_key: false,
         iat: 1_795_000_000,
         exp: 1_795_000_600,
         jti: JOB,

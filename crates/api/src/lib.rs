@@ -34,6 +34,7 @@ pub use digest::{Digest, DigestError};
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
 
 /// A privacy cost, exact and as a number for display.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -63,6 +64,9 @@ pub struct Page<T> {
     /// Value of `after` that continues the list. Absent at its end.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next: Option<String>,
+    /// Identifiers of items that are left out because their stored data is damaged.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub damaged: Vec<Uuid>,
 }
 
 /// The part of a list to show.

@@ -47,6 +47,8 @@ pub enum ProblemKind {
     Full,
     /// Another service did not answer. Retry later.
     Unavailable,
+    /// Stored data of the service is damaged. Its operator can restore it from a backup.
+    Damaged,
     /// An internal error of the service.
     Internal,
 }
@@ -65,7 +67,7 @@ impl ProblemKind {
             Self::UnsupportedMediaType => 415,
             Self::Invalid | Self::DigestMismatch => 422,
             Self::TooManyRequests => 429,
-            Self::Internal => 500,
+            Self::Damaged | Self::Internal => 500,
             Self::Unavailable => 503,
             Self::Full => 507,
         }
@@ -99,6 +101,7 @@ impl ProblemKind {
             Self::TooManyRequests => "Too many requests",
             Self::Full => "The service is out of space",
             Self::Unavailable => "A service is not available",
+            Self::Damaged => "Stored data is damaged",
             Self::Internal => "Internal error of the service",
         }
     }

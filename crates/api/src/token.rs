@@ -1,7 +1,10 @@
 //! Claims of the tokens that users and services present.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use uuid::Uuid;
+
+use crate::Digest;
 
 /// A service, with its name in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -72,14 +75,36 @@ pub struct Claims {
     /// The dataset, for vouchers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dataset: Option<Uuid>,
-    /// For users, the number of times that all tokens of the account had been ended. The generation
-    /// service accepts only tokens with the account's present number.
+    /// For users who have signed in, the number of times that all tokens of the account had been ended. The generation
+    /// service accepts only tokens with the account's present number, and publishes the ended ones ([`EndedTokens`]).
+    /// Absent if the generation service itself calls another service for a user.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub epoch: Option<u64>,
+    /// Whether the session was begun with an API key instead of a password.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub by_key: bool,
     /// Issued at, seconds since 1970.
     pub iat: u64,
     /// Expires at, seconds since 1970.
     pub exp: u64,
     /// Identifier of the token.
     pub jti: Uuid,
+}
+
+/// Tokens that ended before their expiry: those of an account whose password was changed, that was disabled or deleted,
+/// or whose sessions were ended. The list is public and names no account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EndedTokens {
+    /// The digest of each account and number ([`EndedTokens::digest`]).
+    pub ended: Vec<Digest>,
+}
+
+impl EndedTokens {
+    /// Returns the entry for the tokens of an account with a number ([`Claims::epoch`]).
+    pub fn digest(account: Uuid, epoch: u64) -> Digest {
+        let mut bytes = b"fhaim ended tokens".to_vec();
+        bytes.extend_from_slice(account.as_bytes());
+        bytes.extend_from_slice(&epoch.to_le_bytes());
+        Digest::of(&bytes)
+    }
 }

@@ -9,9 +9,10 @@ use uuid::Uuid;
 
 use crate::blobs::BlobError;
 use crate::peer::PeerError;
-use crate::rows;
+use crate::rows::{self, Damage};
 use crate::seal::SealError;
 use crate::security::{self, Event};
+use crate::server::{self, Subject};
 use crate::store::{self, OpenError, StoreError, Trouble};
 
 /// Default for the seconds after which a caller should try again.
@@ -68,6 +69,35 @@ impl Failure {
         let mut failure = Self::new(ProblemKind::Full, detail);
         failure.problem.retry_after = Some(TRY_AGAIN_AFTER);
         failure
+    }
+
+    /// Makes a failure for stored data that cannot be read. It names the dataset that the request or task is about.
+    pub fn damaged(what: impl std::fmt::Display) -> Self {
+        Self::damaged_at(server::current_subject(), what)
+    }
+
+    /// Like [`Failure::damaged`], for data of a dataset.
+    pub fn damaged_dataset(dataset: Uuid, what: impl std::fmt::Display) -> Self {
+        let mut subject = server::current_subject();
+        subject.dataset = Some(dataset);
+        Self::damaged_at(subject, what)
+    }
+
+    fn damaged_at(subject: Subject, what: impl std::fmt::Display) -> Self {
+        let place = subject
+            .service
+            .map(|service| format!(" at the {service} service"));
+        let place = place.unwrap_or_default();
+        let detail = match subject.dataset {
+            Some(dataset) => format!(
+                "the stored data of dataset {dataset}{place} is damaged ({what}); other datasets are not affected. \
+                 The operator of the service can restore it from a backup"
+            ),
+            None => format!(
+                "stored data{place} is damaged ({what}). The operator of the service can restore it from a backup"
+            ),
+        };
+        Self::new(ProblemKind::Damaged, detail).because(what)
     }
 
     /// Adds a cause for the log.
@@ -139,7 +169,10 @@ impl From<StoreError> for Failure {
                     .because(error)
             }
             None => match rows::damage(&error) {
-                Some(row) => Self::new(ProblemKind::Internal, row.to_string()).because(error),
+                Some(Damage { what, dataset }) => match dataset {
+                    Some(dataset) => Self::damaged_dataset(dataset, what),
+                    None => Self::damaged(what),
+                },
                 None => Self::internal(error),
             },
         }
@@ -163,16 +196,18 @@ impl From<BlobError> for Failure {
                 Self::unavailable("the service's blob store is temporarily not available")
                     .because(error)
             }
-            BlobError::Address(_) | BlobError::Folder(_) | BlobError::Absent => {
-                Self::internal(error)
-            }
+            BlobError::Absent => Self::damaged(error),
+            BlobError::Address(_) | BlobError::Folder(_) => Self::internal(error),
         }
     }
 }
 
 impl From<SealError> for Failure {
     fn from(error: SealError) -> Self {
-        Self::internal(error)
+        match error {
+            SealError::Unopened => Self::damaged(error),
+            other => Self::internal(other),
+        }
     }
 }
 

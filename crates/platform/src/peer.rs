@@ -2,7 +2,7 @@
 //!
 //! Every call is idempotent, so a lost answer can be fetched by repeating the call.
 
-use fhaim_api::problem::Problem;
+use fhaim_api::problem::{Problem, ProblemKind};
 use fhaim_api::token::Service;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Method, StatusCode};
@@ -17,9 +17,6 @@ use crate::token::{FETCH_EVERY, MAX_SKEW, Signer};
 
 /// Lifetime of a token, which is made for one try. The peer's clock may be ahead by as much.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(MAX_SKEW);
-
-/// Epoch in a user's token for another service. Only the generation service checks epochs, and it does not call itself.
-const UNCHECKED_EPOCH: u64 = 0;
 
 /// First and longest wait between tries.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
@@ -66,15 +63,16 @@ impl PeerError {
     /// whose time it does not accept.
     pub fn refusal(&self) -> Option<&Problem> {
         match self {
-            Self::Problem { problem, .. } if is_final(problem.status) => Some(problem),
+            Self::Problem { problem, .. } if is_final(problem) => Some(problem),
             _ => None,
         }
     }
 }
 
-fn is_final(status: u16) -> bool {
+fn is_final(problem: &Problem) -> bool {
     // Unauthorized, Request Timeout, Too Early, Too Many Requests.
-    (400..500).contains(&status) && ![401, 408, 425, 429].contains(&status)
+    let passing = [401, 408, 425, 429].contains(&problem.status);
+    problem.kind == ProblemKind::Damaged || (400..500).contains(&problem.status) && !passing
 }
 
 /// A client of one other service.
@@ -184,10 +182,7 @@ impl PeerClient {
             }
             // Signs again for each try: the token may have expired, or its key may have been replaced.
             let token = match self.user {
-                Some(user) => {
-                    self.signer
-                        .user_token(self.peer, user, UNCHECKED_EPOCH, TOKEN_LIFETIME)
-                }
+                Some(user) => self.signer.token_for_user(self.peer, user, TOKEN_LIFETIME),
                 None => self.signer.service_token(self.peer, TOKEN_LIFETIME),
             };
             let token = token.map_err(|_: Failure| PeerError::Unsigned)?;

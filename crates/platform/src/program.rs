@@ -55,17 +55,17 @@ pub trait Program: Clone + Send + Sync + 'static {
     /// Runs the service's work, and rotates the token signing key when it is due, until `shutdown`.
     fn work(self, shutdown: Shutdown) -> impl Future<Output = ()> + Send + 'static;
 
-    /// Checks that the account of a valid token still accepts it: see `Claims::epoch`. Only the
-    /// generation service knows accounts, so the others accept every valid token.
+    /// Checks that the account of a valid token has not ended it: see `Claims::epoch`. Only the generation service knows
+    /// accounts, and the others ask it for ended tokens.
     ///
     /// # Errors
-    /// The account does not accept the token.
+    /// The account has ended the token.
     fn check_account(
         &self,
-        _account: Uuid,
-        _epoch: Option<u64>,
+        account: Uuid,
+        epoch: Option<u64>,
     ) -> impl Future<Output = Result<(), Failure>> + Send {
-        std::future::ready(Ok(()))
+        self.base().verifier.check_ended(account, epoch)
     }
 
     /// Returns the routes with all layers around them.

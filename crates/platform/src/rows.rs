@@ -1,7 +1,7 @@
 //! Conversions between columns of rows and the types that they stand for.
 //!
-//! A column that cannot be read is damaged, which is an error of the store and so an internal error of the service.
-//! [`of_dataset`] names the dataset of a damaged row, so that its holders and the operator know what to restore.
+//! A column that cannot be read is damaged. The failure names the dataset that the request is about, so that its holders
+//! and the operator know what to restore. In queries over several datasets, [`of_dataset`] names it.
 
 use futures_util::{Stream, StreamExt};
 use serde::Serialize;
@@ -20,35 +20,65 @@ fn damaged(column: &str, source: impl Into<Box<dyn Error + Send + Sync>>) -> Sto
     }
 }
 
-/// A row of a dataset that cannot be read.
+/// The damage of a row of a dataset, in a query over several datasets.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "the stored data of dataset {dataset} is damaged ({column}); other datasets are not affected. The operator of the \
-     service can restore the database from a backup"
-)]
-pub struct DamagedRow {
-    /// The dataset.
-    pub dataset: Uuid,
-    /// The column that cannot be read, and why.
-    pub column: String,
+#[error("dataset {dataset}: {what}")]
+struct DamagedRow {
+    dataset: Uuid,
+    what: String,
 }
 
-/// Names the dataset of a row that cannot be read.
+/// Names the dataset of a row that cannot be read, for queries over several datasets.
 ///
 /// # Errors
-/// The given error, with a [`DamagedRow`] in place of the damage of a column.
+/// The given error, with the dataset if it is the damage of a row.
 pub fn of_dataset<T>(dataset: Uuid, read: Result<T, StoreError>) -> Result<T, StoreError> {
-    read.map_err(|error| match error {
-        StoreError::ColumnDecode { index, .. } => damaged_row(dataset, format!("column {index}")),
-        StoreError::Decode(source) if source.downcast_ref::<DamagedRow>().is_none() => {
-            damaged_row(dataset, source.to_string())
-        }
-        other => other,
+    read.map_err(|error| match damage(&error) {
+        Some(Damage {
+            what,
+            dataset: None,
+        }) => StoreError::Decode(Box::new(DamagedRow { dataset, what })),
+        _ => error,
     })
 }
 
-fn damaged_row(dataset: Uuid, column: String) -> StoreError {
-    StoreError::Decode(Box::new(DamagedRow { dataset, column }))
+/// Data in a row that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The column, or the reason.
+    pub what: String,
+    /// The dataset, if [`of_dataset`] has named it.
+    pub dataset: Option<Uuid>,
+}
+
+/// Returns the damage of a row, unless the error has another cause.
+pub fn damage(error: &StoreError) -> Option<Damage> {
+    match error {
+        StoreError::ColumnDecode { index, .. } => Some(Damage {
+            what: format!("column {index}"),
+            dataset: None,
+        }),
+        StoreError::Decode(source) => Some(match source.downcast_ref::<DamagedRow>() {
+            Some(row) => Damage {
+                what: row.what.clone(),
+                dataset: Some(row.dataset),
+            },
+            None => Damage {
+                what: source.to_string(),
+                dataset: None,
+            },
+        }),
+        _ => None,
+    }
+}
+
+/// The rows of a query that can be read.
+#[derive(Default)]
+pub struct Readable {
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Number of the other rows.
+    pub left_out: usize,
 }
 
 /// Collects the rows of a query that can be read. The others are logged, with the table's name.
@@ -58,45 +88,34 @@ fn damaged_row(dataset: Uuid, column: String) -> StoreError {
 pub async fn readable(
     table: &'static str,
     rows: impl Stream<Item = Result<Row, StoreError>>,
-) -> Result<Vec<Row>, StoreError> {
-    let mut kept = Vec::new();
+) -> Result<Readable, StoreError> {
+    let mut readable = Readable::default();
     let mut rows = std::pin::pin!(rows);
     while let Some(row) = rows.next().await {
         match row {
             Err(StoreError::Decode(error)) => {
                 tracing::error!(table, %error, "a damaged row is left out");
+                readable.left_out += 1;
             }
-            row => kept.push(row?),
+            row => readable.rows.push(row?),
         }
     }
-    Ok(kept)
+    Ok(readable)
 }
 
-/// Returns the damage of a row that [`of_dataset`] has named.
-pub fn damage(error: &StoreError) -> Option<&DamagedRow> {
-    match error {
-        StoreError::Decode(source) => source.downcast_ref(),
-        _ => None,
-    }
-}
-
-/// Keeps the rows of a list that can be read. The others are logged.
+/// Returns the result of reading a row, or `None` if the row is damaged, which is logged.
 ///
 /// # Errors
 /// An error other than the damage of a row.
-pub fn undamaged<T>(
-    read: impl IntoIterator<Item = Result<T, StoreError>>,
-) -> Result<Vec<T>, StoreError> {
-    let mut kept = Vec::new();
-    for row in read {
-        match row {
-            Err(error) if damage(&error).is_some() => {
-                tracing::error!(%error, "a damaged row is left out of a list");
-            }
-            row => kept.push(row?),
+pub fn undamaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if damage(&error).is_some() => {
+            tracing::error!(%error, "a damaged row is left out of a list");
+            Ok(None)
         }
+        Err(error) => Err(error),
     }
-    Ok(kept)
 }
 
 fn unwritten(source: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
@@ -201,18 +220,20 @@ pub fn name(value: impl Serialize) -> Result<String, StoreError> {
 mod tests {
     use super::*;
     use crate::Failure;
+    use fhaim_api::problem::ProblemKind;
 
     #[test]
     fn damaged_rows_are_named_and_left_out_of_lists() {
         let dataset = Uuid::from_u128(7);
         let damaged_row = || of_dataset(dataset, Err::<u8, _>(damaged("terms", "not JSON")));
         let failure = Failure::from(damaged_row().unwrap_err());
+        assert_eq!(failure.kind(), ProblemKind::Damaged);
         let told = failure.problem.detail.clone().unwrap();
         assert!(told.contains(&dataset.to_string()), "{told}");
         assert!(told.contains("column terms"), "{told}");
-        let kept = undamaged([Ok(1), damaged_row(), Ok(2)]).unwrap();
-        assert_eq!(kept, [1, 2]);
-        let failed = undamaged([Ok(1), Err(StoreError::PoolTimedOut)]);
+        assert_eq!(undamaged(damaged_row()).unwrap(), None);
+        assert_eq!(undamaged(Ok(1)).unwrap(), Some(1));
+        let failed = undamaged::<u8>(Err(StoreError::PoolTimedOut));
         assert!(matches!(failed, Err(StoreError::PoolTimedOut)));
     }
 }

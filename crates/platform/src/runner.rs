@@ -51,13 +51,19 @@ pub enum Stop {
 }
 
 impl From<Failure> for Stop {
-    /// A full disk and a missing store are temporary, however often a task meets them.
+    /// A full disk and a missing store are temporary, however often a task meets them. Damaged data stays damaged.
     fn from(failure: Failure) -> Self {
-        if failure.kind() == ProblemKind::Unavailable {
-            tracing::warn!(%failure, "a store is not available");
-            return Self::Outage("the service's own store is temporarily not available".to_owned());
+        match failure.kind() {
+            ProblemKind::Unavailable => {
+                tracing::warn!(%failure, "a store is not available");
+                Self::Outage("the service's own store is temporarily not available".to_owned())
+            }
+            ProblemKind::Damaged => {
+                tracing::error!(%failure, "a task cannot continue");
+                Self::Failed(failure.problem.to_string())
+            }
+            _ => Self::Fault(failure),
         }
-        Self::Fault(failure)
     }
 }
 
@@ -311,7 +317,8 @@ impl<W: Work> Runner<W> {
         let (runner, place) = (self.clone(), self.owners.enter(&lease.owner));
         attempts.spawn(async move {
             let _place = place;
-            with_request_id(runner.see_through(&lease, &turn)).await;
+            let dataset = lease.dataset.parse().ok();
+            with_request_id(dataset, runner.see_through(&lease, &turn)).await;
         });
         true
     }

@@ -1,7 +1,8 @@
 //! The layers around a service's routes: request ids, logs, metrics, health checks, and the answer to panics.
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{DefaultBodyLimit, MatchedPath, RawPathParams, Request, State};
 use axum::http::{HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -34,19 +35,46 @@ const PROBES: [&str; 4] = ["/healthz", "/readyz", "/readyz/peers", "/metrics"];
 const HEALTHY_WITHIN: Duration = Duration::from_secs(2);
 
 tokio::task_local! {
-    static CURRENT: HeaderValue;
+    static CURRENT: Current;
+}
+
+/// The request or task that is being worked on.
+#[derive(Clone)]
+struct Current {
+    id: HeaderValue,
+    subject: Subject,
+}
+
+/// The place and the dataset of a request or task, as far as they are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The service that answers a request.
+    pub service: Option<Service>,
+    /// The dataset that the request or task is about.
+    pub dataset: Option<Uuid>,
 }
 
 /// Returns the id of the request that is being answered.
 pub fn current_request_id() -> Option<HeaderValue> {
-    CURRENT.try_with(Clone::clone).ok()
+    CURRENT.try_with(|current| current.id.clone()).ok()
 }
 
-/// Runs work under a new request id, so that the calls it makes can be traced.
-pub async fn with_request_id<F: Future>(work: F) -> F::Output {
+/// Returns the subject of the request that is being answered, or of the task that is being done.
+pub fn current_subject() -> Subject {
+    let subject = CURRENT.try_with(|current| current.subject);
+    subject.unwrap_or_default()
+}
+
+/// Does a task, about a dataset if one is given, under a new request id, so that the calls it makes can be traced.
+pub async fn with_request_id<F: Future>(dataset: Option<Uuid>, work: F) -> F::Output {
     let id = new_id();
     let span = tracing::info_span!("work", id = id.to_str().unwrap_or(""));
-    CURRENT.scope(id, work.instrument(span)).await
+    let subject = Subject {
+        service: None,
+        dataset,
+    };
+    let current = Current { id, subject };
+    CURRENT.scope(current, work.instrument(span)).await
 }
 
 fn new_id() -> HeaderValue {
@@ -101,7 +129,12 @@ async fn metrics() -> Result<impl IntoResponse, Failure> {
 }
 
 /// Gives the request an id, logs and measures it, and adds the id to the answer.
-async fn observe(State(service): State<Service>, request: Request, next: Next) -> Response {
+async fn observe(
+    State(service): State<Service>,
+    parameters: Result<RawPathParams, RawPathParamsRejection>,
+    request: Request,
+    next: Next,
+) -> Response {
     let started = Instant::now();
     let id = request.headers().get(REQUEST_ID);
     let id = id.filter(|id| is_id(id)).cloned().unwrap_or_else(new_id);
@@ -111,9 +144,14 @@ async fn observe(State(service): State<Service>, request: Request, next: Next) -
     let span = tracing::info_span!(
         "request", %service, %method, route, id = id.to_str().unwrap_or("")
     );
-    let answer = CURRENT.scope(id.clone(), next.run(request).instrument(span.clone()));
-    let mut response = answer.await;
-    response.headers_mut().insert(REQUEST_ID, id);
+    let subject = Subject {
+        service: Some(service),
+        dataset: parameters.as_ref().ok().and_then(dataset_of),
+    };
+    let current = Current { id, subject };
+    let answer = next.run(request).instrument(span.clone());
+    let mut response = CURRENT.scope(current.clone(), answer).await;
+    response.headers_mut().insert(REQUEST_ID, current.id);
     let status = response.status().as_u16();
     let seconds = started.elapsed().as_secs_f64();
     span.in_scope(|| match PROBES.contains(&&*route) {
@@ -135,6 +173,12 @@ async fn observe(State(service): State<Service>, request: Request, next: Next) -
     metrics::counter!("http_requests_total", &labels).increment(1);
     metrics::histogram!("http_request_seconds", &labels).record(seconds);
     response
+}
+
+/// Returns the dataset that a path names.
+fn dataset_of(parameters: &RawPathParams) -> Option<Uuid> {
+    let (_, id) = parameters.iter().find(|(name, _)| *name == "dataset")?;
+    id.parse().ok()
 }
 
 /// Returns the label of a method in metrics. Only methods that routes use have their own label, because every label

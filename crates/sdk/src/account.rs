@@ -9,7 +9,8 @@ use reqwest::Method;
 use uuid::Uuid;
 
 use crate::client::Body;
-use crate::{Client, Endpoints, Error};
+use crate::dataset::unless_unknown;
+use crate::{Client, Endpoints, Error, List};
 
 impl Client {
     /// Returns the signed-in account.
@@ -64,7 +65,7 @@ impl Client {
     /// The errors of the service.
     pub async fn keys(&self) -> Result<Vec<ApiKey>, Error> {
         let address = format!("{}/v1/api-keys", self.endpoints().generation);
-        self.list(&address).await
+        Ok(self.list(&address).await?.items)
     }
 
     /// Deletes an API key.
@@ -110,11 +111,15 @@ impl Client {
     /// deleted datasets stay deleted, and the call can be repeated.
     pub async fn close_account(&self, password: Secret) -> Result<(), Error> {
         self.check_password(password.clone()).await?;
-        for dataset in self.datasets().await? {
+        let List { items, damaged } = self.datasets().await?;
+        for dataset in items {
             match self.delete_dataset(dataset.id).await {
                 Err(Error::OtherMaker(_)) => drop(self.withdraw(&dataset).await?),
                 deleted => deleted?,
             }
+        }
+        for dataset in damaged {
+            unless_unknown(self.delete_dataset(dataset).await)?;
         }
         let address = format!("{}/v1/account", self.endpoints().generation);
         let body = Body::json(&CloseAccount { password });

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
+use uuid::Uuid;
 
 use crate::receipts::InMemory;
 use crate::{Endpoints, Error, ReceiptStore};
@@ -291,9 +292,9 @@ impl Client {
         Ok(())
     }
 
-    /// Returns the items of all pages of a list.
-    pub(crate) async fn list<T: DeserializeOwned>(&self, address: &str) -> Result<Vec<T>, Error> {
-        let mut items = Vec::new();
+    /// Returns all pages of a list.
+    pub(crate) async fn list<T: DeserializeOwned>(&self, address: &str) -> Result<List<T>, Error> {
+        let (mut items, mut damaged) = (Vec::new(), Vec::new());
         let mut next: Option<String> = None;
         loop {
             let page = match &next {
@@ -302,9 +303,10 @@ impl Client {
             };
             let page: fhaim_api::Page<T> = self.json(Method::GET, &page, Body::Empty).await?;
             items.extend(page.items);
+            damaged.extend(page.damaged);
             match page.next {
                 Some(after) => next = Some(after),
-                None => return Ok(items),
+                None => return Ok(List { items, damaged }),
             }
         }
     }
@@ -475,6 +477,15 @@ fn authorized(address: &str, token: &Secret, more: &HeaderMap) -> Result<HeaderM
     let mut headers = more.clone();
     headers.insert(AUTHORIZATION, value);
     Ok(headers)
+}
+
+/// A list of a service, newest items first.
+#[derive(Clone, Debug)]
+pub struct List<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// Identifiers of items that are left out because the service's stored data of them is damaged.
+    pub damaged: Vec<Uuid>,
 }
 
 /// A failed attempt of a call.

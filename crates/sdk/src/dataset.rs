@@ -4,6 +4,7 @@ use fhaim_api::Digest;
 use fhaim_api::dataset::{Dataset, NewDataset, NewName, Voucher, WireTerms};
 use fhaim_api::keys::{AuditEntry, DatasetLedger, KeyServices, KeySet, NewKeySet};
 use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
 use fhaim_api::upload::{NewUpload, Upload, WireLayout};
 use fhaim_he::{Layout, PublicKey};
 use fhaim_protocol::committee::KeyService;
@@ -13,7 +14,7 @@ use reqwest::Method;
 use uuid::Uuid;
 
 use crate::client::Body;
-use crate::{Client, Endpoints, Error};
+use crate::{Client, Endpoints, Error, List};
 
 impl Client {
     /// Creates a dataset at the generation service under a new identifier. Repeating the call does not create another
@@ -46,7 +47,7 @@ impl Client {
     ///
     /// # Errors
     /// The errors of the service.
-    pub async fn datasets(&self) -> Result<Vec<Dataset>, Error> {
+    pub async fn datasets(&self) -> Result<List<Dataset>, Error> {
         self.list(&format!("{}/v1/datasets", self.endpoints().generation))
             .await
     }
@@ -253,67 +254,98 @@ impl Client {
     /// The errors of the service.
     pub async fn audit(&self, id: Uuid) -> Result<Vec<AuditEntry>, Error> {
         let address = format!("{}/v1/datasets/{id}/audit", self.endpoints().crypto);
-        self.list(&address).await
+        Ok(self.list(&address).await?.items)
     }
 
-    /// Deletes a dataset everywhere. First the generation service marks it as being deleted, so that it continues the
-    /// deletion if this call is interrupted. Running jobs are stopped. Then the keys are destroyed, after which nothing
-    /// of the dataset can be decrypted. Then its ciphertexts are deleted, and at last its jobs and results.
+    /// Deletes a dataset everywhere, also if its stored data is damaged. First the generation service marks it as being
+    /// deleted, so that it continues the deletion if this call is interrupted. Running jobs are stopped. Then the keys
+    /// are destroyed, after which nothing of the dataset can be decrypted. Then its ciphertexts are deleted, and at last
+    /// its jobs and results.
     ///
     /// # Errors
     /// The errors of the services. Deleted data stays deleted, and the call can be repeated. [`Error::OtherMaker`] if
-    /// another holder made the dataset.
+    /// another holder made the dataset; [`ProblemKind::NotFound`] if no service knows the dataset.
     pub async fn delete_dataset(&self, id: Uuid) -> Result<(), Error> {
-        // If the generation service has forgotten the dataset, a program that does not know the second service may have
-        // deleted it.
-        let mut witnessed = self.endpoints().witness.is_some();
-        match self.dataset(id).await {
+        let second = match self.dataset(id).await {
             Ok(dataset) if self.part_number(&dataset).await? != 0 => {
                 return Err(Error::OtherMaker(id));
             }
-            Ok(dataset) => {
-                // Before the keys: without the second service's address, nothing is deleted.
-                witnessed = self.second(&dataset)?.is_some();
-            }
-            // Another call may have deleted it already.
-            Err(error) if error.kind() != Some(ProblemKind::NotFound) => return Err(error),
-            _ => {}
-        }
-        let mark = format!("{}/v1/datasets/{id}/deletion", self.endpoints().generation);
-        match self.call(Method::PUT, &mark, Body::Empty).await {
-            Err(error) if error.kind() != Some(ProblemKind::NotFound) => return Err(error),
-            _ => {}
-        }
-        let jobs = match self.jobs(id).await {
-            Err(error) if error.kind() == Some(ProblemKind::NotFound) => Vec::new(),
-            jobs => jobs?,
+            // Before the keys: without the second service's address, nothing is deleted.
+            Ok(dataset) => self.second(&dataset)?,
+            // Another call may have deleted it at the generation service already.
+            Err(error) if is_unknown_or_damaged(&error) => self.second_if_signed_in().await?,
+            Err(error) => return Err(error),
         };
-        for job in jobs.iter().filter(|job| !job.state.is_final()) {
-            match self.cancel(job.id).await {
-                Ok(_) => {}
-                // The job has ended in the meantime.
-                Err(error) if error.kind() == Some(ProblemKind::Conflict) => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let mark = format!("{}/v1/datasets/{id}/deletion", self.endpoints().generation);
+        unless_unknown(self.call(Method::PUT, &mark, Body::Empty).await)?;
+        self.cancel_all(id).await?;
         let Endpoints {
             generation,
             computation,
             crypto,
-            witness,
+            ..
         } = self.endpoints();
-        let second = witness.as_ref().filter(|_| witnessed);
-        let all = [Some(crypto), Some(computation), second, Some(generation)];
+        let all = [Some(&**crypto), Some(computation), second, Some(generation)];
+        let mut is_known = false;
+        let mut unknown = None;
         for service in all.into_iter().flatten() {
             let address = format!("{service}/v1/datasets/{id}");
             match self.call(Method::DELETE, &address, Body::Empty).await {
-                Ok(_) => {}
+                Ok(_) => is_known = true,
                 // The dataset never reached this service, or an earlier call deleted it.
-                Err(error) if error.kind() == Some(ProblemKind::NotFound) => {}
+                Err(error) if error.kind() == Some(ProblemKind::NotFound) => unknown = Some(error),
                 Err(error) => return Err(error),
             }
         }
+        match unknown {
+            Some(error) if !is_known => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the address of the second computation service, if there is one for which the session has a token.
+    async fn second_if_signed_in(&self) -> Result<Option<&str>, Error> {
+        let Some(second) = &self.endpoints().witness else {
+            return Ok(None);
+        };
+        match self.token(Service::Witness).await {
+            Ok(_) => Ok(Some(second)),
+            Err(Error::NoToken(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Cancels the jobs of a dataset that have not ended.
+    async fn cancel_all(&self, id: Uuid) -> Result<(), Error> {
+        let jobs = match self.jobs(id).await {
+            // The jobs of a damaged dataset end with it.
+            Err(error) if is_unknown_or_damaged(&error) => return Ok(()),
+            jobs => jobs?.items,
+        };
+        for job in jobs.iter().filter(|job| !job.state.is_final()) {
+            match self.cancel(job.id).await {
+                // The job has ended in the meantime.
+                Err(error) if error.kind() == Some(ProblemKind::Conflict) => {}
+                cancelled => drop(cancelled?),
+            }
+        }
         Ok(())
+    }
+}
+
+/// Returns whether a service does not know a dataset, or cannot read its stored data.
+fn is_unknown_or_damaged(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        Some(ProblemKind::NotFound | ProblemKind::Damaged)
+    )
+}
+
+/// Accepts the answer that the service does not know a dataset.
+pub(crate) fn unless_unknown<T>(answer: Result<T, Error>) -> Result<(), Error> {
+    match answer {
+        Err(error) if error.kind() == Some(ProblemKind::NotFound) => Ok(()),
+        answer => answer.map(drop),
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::client::Body;
-use crate::{Client, Error};
+use crate::{Client, Error, List};
 
 /// Time that a run waits for the crypto service before it starts without it.
 const LEDGER_WAIT: Duration = Duration::from_secs(5);
@@ -63,7 +63,7 @@ impl Client {
     ///
     /// # Errors
     /// The errors of the service.
-    pub async fn jobs(&self, dataset: Uuid) -> Result<Vec<Job>, Error> {
+    pub async fn jobs(&self, dataset: Uuid) -> Result<List<Job>, Error> {
         let base = &self.endpoints().generation;
         self.list(&format!("{base}/v1/datasets/{dataset}/jobs"))
             .await

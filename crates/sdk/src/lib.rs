@@ -20,7 +20,7 @@ mod receipts;
 mod upload;
 mod verify;
 
-pub use client::{Client, Keeper, Login, Waiting};
+pub use client::{Client, Keeper, List, Login, Waiting};
 pub use endpoints::Endpoints;
 pub use error::Error;
 pub use holders::{Withdrawal, WithdrawnPart};

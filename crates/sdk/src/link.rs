@@ -101,7 +101,7 @@ impl Client {
     /// # Errors
     /// The errors of the service.
     pub async fn links(&self, job: Uuid) -> Result<Vec<Link>, Error> {
-        self.list(&self.links_address(job, "")).await
+        Ok(self.list(&self.links_address(job, "")).await?.items)
     }
 
     /// Revokes a link, which then no longer opens.

@@ -187,7 +187,7 @@ impl Client {
     pub async fn released(&self, dataset: Uuid) -> Result<Vec<ReleasedBatch>, Error> {
         let crypto = &self.endpoints().crypto;
         let address = format!("{crypto}/v1/datasets/{dataset}/answers");
-        self.list(&address).await
+        Ok(self.list(&address).await?.items)
     }
 }
 

@@ -376,7 +376,7 @@ impl PartReader {
                 return Err(damaged(dataset, what).because(blob));
             }
             let decoded = plan.decode(&params, object, &bytes);
-            decoded.map_err(|error| Failure::internal(format!("{blob}: {error}")))
+            decoded.map_err(|error| damaged(dataset, what).because(format!("{blob}: {error}")))
         };
         Ok((object, blocking(decode).await??))
     }

@@ -199,8 +199,8 @@ impl Refusal {
             | Self::Lacking { .. }
             | Self::OtherBatch(_)
             | Self::Incomplete
-            | Self::Damaged { .. }
             | Self::OtherRun => ProblemKind::Conflict,
+            Self::Damaged { .. } => ProblemKind::Damaged,
             Self::ObjectDigest | Self::Manifest => ProblemKind::DigestMismatch,
             Self::NoKeys | Self::KeysLost => ProblemKind::NotFound,
             Self::Unconfirmed(_) => ProblemKind::Unavailable,

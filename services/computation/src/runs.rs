@@ -149,7 +149,7 @@ async fn prepared(state: &State, dataset: Uuid) -> Result<(SealingKey, Digest), 
         return Err(Failure::internal("a complete upload without a sealing key"));
     };
     let bytes = (state.base.sealer).open(&sealing_context(dataset), &sealed)?;
-    let damaged = || Failure::internal("a sealing key is damaged");
+    let damaged = || Failure::damaged("the sealing key");
     let key = SealingKey::from_bytes(&bytes).ok_or_else(damaged)?;
     Ok((key, manifest))
 }

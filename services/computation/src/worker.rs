@@ -102,6 +102,7 @@ fn is_final(kind: ProblemKind) -> bool {
         | ProblemKind::Restored
         | ProblemKind::NotFound
         | ProblemKind::Conflict
+        | ProblemKind::Damaged
         | ProblemKind::Invalid => true,
         ProblemKind::Malformed
         | ProblemKind::Unauthenticated
@@ -286,6 +287,7 @@ mod tests {
             ProblemKind::BudgetSpent,
             ProblemKind::Frozen,
             ProblemKind::Restored,
+            ProblemKind::Damaged,
         ] {
             assert!(is_final(answer(kind)), "{kind:?}");
         }

@@ -31,7 +31,11 @@ pub async fn show_chain(
     let items = store::links_after(&state.base.store, dataset, after.into(), most).await?;
     let last = items.last().filter(|_| items.len() == ENTRIES);
     let next = last.map(|entry| entry.height.to_string());
-    Ok(Page { items, next })
+    Ok(Page {
+        items,
+        next,
+        damaged: Vec::new(),
+    })
 }
 
 /// Returns the stored batches above a height of the dataset's ledger. The holder itself checks that they are
@@ -55,7 +59,7 @@ pub async fn show(
     let next = batches.last().filter(|_| full);
     let next = next.map(|batch| batch.height.to_string());
     let shown = |batch: BatchRow| {
-        let none = || Failure::internal("a stored release belongs to no run");
+        let none = || Failure::damaged("a stored release belongs to no run");
         let Act::Released { job, entries, .. } = batch.act else {
             return Err(none());
         };
@@ -69,5 +73,9 @@ pub async fn show(
         })
     };
     let items = batches.into_iter().map(shown).collect::<Result<_, _>>()?;
-    Ok(Page { items, next })
+    Ok(Page {
+        items,
+        next,
+        damaged: Vec::new(),
+    })
 }

@@ -185,7 +185,7 @@ pub async fn decrypt(
         Err(failure) => failure,
     };
     match failure.kind() {
-        ProblemKind::Internal | ProblemKind::Unavailable => Err(failure),
+        ProblemKind::Internal | ProblemKind::Damaged | ProblemKind::Unavailable => Err(failure),
         kind => {
             let (dataset, job) = (call.dataset, call.job);
             tracing::warn!(%dataset, %job, %failure, "a decryption was refused");

@@ -55,7 +55,7 @@ impl StoredKeySet {
     /// [`ProblemKind::NotFound`] if the key is destroyed; a key that cannot be unsealed.
     pub fn secret(&self, state: &State, params: &Parameters) -> Result<SecretKey, Failure> {
         let bytes = self.secret_bytes(state)?.ok_or_else(Failure::not_found)?;
-        SecretKey::from_bytes(params, &bytes).map_err(Failure::internal)
+        SecretKey::from_bytes(params, &bytes).map_err(Failure::damaged)
     }
 
     /// Returns the key that signs the dataset's receipts.
@@ -65,7 +65,7 @@ impl StoredKeySet {
     pub fn receipt_key(&self, state: &State) -> Result<ReceiptKey, Failure> {
         let sealer = &state.base.sealer;
         let bytes = sealer.open(&receipts(self.dataset), &self.receipt_key)?;
-        ReceiptKey::from_bytes(&bytes).map_err(Failure::internal)
+        ReceiptKey::from_bytes(&bytes).map_err(Failure::damaged)
     }
 
     /// Returns the first act of the dataset's chain.
@@ -530,9 +530,7 @@ pub async fn part(
     let blob = format!("{}/{name}", stored.folder);
     let bytes = state.base.blobs.get(&blob).await?;
     if Digest::of(&bytes) != digest {
-        return Err(Failure::internal(format!(
-            "blob {blob} does not match the digest of its key"
-        )));
+        return Err(Failure::damaged(format!("the {name} key")).because(blob));
     }
     Ok(bytes)
 }
@@ -542,26 +540,30 @@ pub async fn part(
 /// # Errors
 /// [`ProblemKind::NotFound`].
 pub async fn destroy(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Failure> {
-    find_owned(state, dataset, owner).await?;
     forget(state, dataset, Caller::User(owner)).await?;
     shares::first::tell(state).await;
     Ok(())
 }
 
-/// Destroys a dataset's secret key, or this service's share of it, for `actor`.
+/// Destroys a dataset's secret key, or this service's share of it, for `actor`: its owner or the first key service. The
+/// rest of the dataset's data may be damaged.
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`].
 pub(crate) async fn forget(state: &State, dataset: Uuid, actor: Caller) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
-    let stored = lock(state, &mut tx, dataset).await?;
-    if !stored.is_destroyed() {
+    let found = store::lock_deletable(&state.base.store, &mut tx, dataset).await?;
+    let found = found.ok_or_else(Failure::not_found)?;
+    if let Caller::User(user) = actor
+        && user != found.owner
+    {
+        return Err(Failure::foreign(Service::Crypto, user, "key set", dataset));
+    }
+    if !found.is_destroyed {
         store::forget_secret(&mut tx, dataset).await?;
         witnessed::forget(&mut tx, dataset).await?;
-        shares::first::orphan(state, &mut tx, &stored).await?;
-        let mut chain_state = ledger::chain_state(&mut tx, dataset).await?;
-        let destroyed = chain_state.append(Act::KeysDestroyed);
-        ledger::append(&mut tx, dataset, &destroyed.map_err(ledger::failure)?, None).await?;
+        shares::first::orphan(state, &mut tx, dataset).await?;
+        record_destruction(&mut tx, dataset).await?;
         let asked = Asked {
             dataset,
             actor,
@@ -574,7 +576,20 @@ pub(crate) async fn forget(state: &State, dataset: Uuid, actor: Caller) -> Resul
     if !state.base.store.forget_deleted().await? {
         tracing::warn!(%dataset, "the destroyed key remains in the database's log for a while");
     }
-    Ok(state.base.blobs.delete_folder(&stored.folder).await?)
+    Ok(state.base.blobs.delete_folder(&found.folder).await?)
+}
+
+/// Appends the destruction of the key to the dataset's ledger. A damaged ledger has no end to append it to.
+async fn record_destruction(tx: &mut Tx, dataset: Uuid) -> Result<(), Failure> {
+    let mut chain_state = match ledger::chain_state(tx, dataset).await {
+        Err(failure) if failure.kind() == ProblemKind::Damaged => {
+            tracing::warn!(%dataset, %failure, "a key is destroyed without an entry in the ledger");
+            return Ok(());
+        }
+        read => read?,
+    };
+    let destroyed = chain_state.append(Act::KeysDestroyed);
+    ledger::append(tx, dataset, &destroyed.map_err(ledger::failure)?, None).await
 }
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ pub fn failure(error: fhaim_protocol::Error) -> Failure {
         Error::NoRunLeft(_) => Refusal::Spent(error.to_string()),
         Error::Overtaken => return Failure::overtaken(error),
         Error::Unwitnessed => return Failure::not_yet(error.to_string()),
+        Error::Stored(_) => return Failure::damaged(error),
         fault => return Failure::internal(fault),
     };
     refusal.into()
@@ -58,12 +59,9 @@ pub fn failure(error: fhaim_protocol::Error) -> Failure {
 /// # Errors
 /// A failure of the store, or acts that are missing or cannot be read.
 pub async fn chain_state(tx: &mut Tx, dataset: Uuid) -> Result<ChainState, Failure> {
-    let id = DatasetId(dataset.into_bytes());
-    let Some(tip) = rows::of_dataset(dataset, store::tip(tx, dataset).await)? else {
-        return Ok(ChainState::new(id));
-    };
-    let acts = rows::of_dataset(dataset, store::standing_acts(tx, dataset).await)?;
-    ChainState::read(id, tip, acts).map_err(failure)
+    let acts = store::acts(&mut **tx, dataset).await;
+    let (acts, tip) = rows::of_dataset(dataset, acts)?;
+    ChainState::read(DatasetId(dataset.into_bytes()), tip, acts).map_err(failure)
 }
 
 /// Appends a link to a dataset's chain, with its released integers, unless the chain has grown.
@@ -121,24 +119,22 @@ pub async fn job_ledger(
     JobLedger::read(rules, job, run, releases, debited).map_err(failure)
 }
 
-/// Returns the first height at which a dataset's stored chain does not match the hash of its acts.
+/// Returns what is damaged in a dataset's stored chain.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn break_of_chain(state: &State, dataset: Uuid) -> Result<Option<u64>, Failure> {
-    let id = DatasetId(dataset.into_bytes());
-    let mut tip = Tip::default();
-    for link in store::links(&state.base.store, dataset).await? {
-        tip = tip.append(id, &link.act);
-        if (tip.height, tip.head) != (link.height, link.head) {
-            return Ok(Some(tip.height));
-        }
+pub async fn damage_of_chain(state: &State, dataset: Uuid) -> Result<Option<String>, Failure> {
+    match store::acts(state.base.store.pool(), dataset).await {
+        Ok(_) => Ok(None),
+        Err(error) => match rows::damage(&error) {
+            Some(damage) => Ok(Some(damage.what)),
+            None => Err(error.into()),
+        },
     }
-    Ok(None)
 }
 
 fn broken(reason: impl std::fmt::Display) -> Failure {
-    Failure::internal(format!("the stored ledger: {reason}"))
+    Failure::damaged(format!("the stored ledger: {reason}"))
 }
 
 /// Like [`check_receipts`], for receipts that a service passes on. A receipt that is malformed or for another

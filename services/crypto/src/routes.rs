@@ -527,5 +527,9 @@ async fn show_audit(
     let items = audit::read(&state.base.store, dataset, after, most).await?;
     let full = items.len() == AUDIT_PAGE;
     let next = items.last().filter(|_| full).map(|e| e.number.to_string());
-    Ok(axum::Json(Page { items, next }))
+    Ok(axum::Json(Page {
+        items,
+        next,
+        damaged: Vec::new(),
+    }))
 }

@@ -178,8 +178,8 @@ pub async fn show(state: &State, user: Uuid, id: Uuid) -> Result<Dataset, Failur
 
 /// Checks that an account created the dataset.
 async fn must_own(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure> {
-    match store::find(&state.base.store, id).await? {
-        Some(found) if found.owner == owner => Ok(()),
+    match store::owner(&state.base.store, id).await? {
+        Some(found) if found == owner => Ok(()),
         Some(_) => Err(Failure::foreign(SERVICE, owner, "dataset", id)),
         None => Err(Failure::not_found()),
     }
@@ -208,12 +208,12 @@ pub async fn rename(
 pub async fn list(state: &State, user: Uuid, paging: &Paging) -> Result<Page<Dataset>, Failure> {
     let cut = Cut::new(paging)?;
     let mut datasets = store::list(&state.base.store, user, &cut).await?;
-    for dataset in &mut datasets {
+    for dataset in datasets.iter_mut().filter_map(|entry| entry.item.as_mut()) {
         if dataset.terms.0.roster.is_some() {
             dataset.holders = store::holders(&state.base.store, dataset.id).await?;
         }
     }
-    Ok(cut.page(datasets, |dataset| (dataset.created_at, dataset.id)))
+    Ok(cut.page(datasets))
 }
 
 /// Lifetime of a voucher. Clients show it to the crypto service as soon as they get it.
@@ -296,9 +296,9 @@ pub async fn begin_deletion(state: &State, owner: Uuid, id: Uuid) -> Result<(), 
 pub async fn delete(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure> {
     must_own(state, owner, id).await?;
     let mut tx = state.base.store.begin().await?;
-    let locked = store::lock(&state.base.store, &mut tx, id).await?;
-    locked.ok_or_else(Failure::not_found)?;
-    store::begin_deletion(&mut tx, id).await?;
+    if !store::begin_deletion(&mut tx, id).await? {
+        return Err(Failure::not_found());
+    }
     tx.commit().await?;
     state.models.forget(id);
     finish_deletion(state, id).await

@@ -3,7 +3,7 @@
 use axum::response::sse::{Event, KeepAlive, Sse};
 use fhaim_api::job::JobEvent;
 use fhaim_platform::Failure;
-use fhaim_platform::token::Watching;
+use fhaim_platform::token::SessionUser;
 use futures_util::stream::{self, Stream};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const BATCH: i64 = 100;
 /// account's tokens end: its account is disabled, its password changes, or it ends all sessions.
 pub fn watch(
     state: State,
-    user: Watching,
+    user: SessionUser,
     job: Uuid,
     last: i64,
 ) -> Sse<impl Stream<Item = Result<Event, Failure>>> {
@@ -44,7 +44,7 @@ pub fn watch(
 
 struct Watcher {
     state: State,
-    user: Watching,
+    user: SessionUser,
     job: String,
     /// Number of the last event fetched.
     last: i64,

@@ -124,7 +124,7 @@ pub async fn is_whole(state: &State, dataset: Uuid, job: Uuid) -> Result<bool, F
     let terms = terms.ok_or_else(Failure::not_found)?;
     match get(state, dataset, job, terms.model_bytes).await {
         Ok(_) => Ok(true),
-        Err(failure) if failure.kind() == ProblemKind::Internal => Ok(false),
+        Err(failure) if failure.kind() == ProblemKind::Damaged => Ok(false),
         Err(failure) => Err(failure),
     }
 }

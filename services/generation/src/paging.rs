@@ -4,7 +4,11 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fhaim_api::{Page, Paging};
 use fhaim_platform::clock::Millis;
-use time::OffsetDateTime;
+use fhaim_platform::rows;
+use fhaim_platform::store::{Row, StoreError};
+use sqlx::Row as _;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use crate::problem::Refusal;
@@ -49,25 +53,80 @@ impl Cut {
         i64::from(self.limit) + 1
     }
 
-    /// Makes a page of the fetched items. `place` returns an item's time and identifier.
-    pub fn page<T>(
-        &self,
-        mut items: Vec<T>,
-        place: impl Fn(&T) -> (OffsetDateTime, Uuid),
-    ) -> Page<T> {
+    /// Makes a page of the fetched entries.
+    pub fn page<T>(&self, mut entries: Vec<Entry<T>>) -> Page<T> {
         let shown = self.limit as usize;
-        let more = items.len() > shown;
-        items.truncate(shown);
-        let last = items.last().filter(|_| more);
+        let more = entries.len() > shown;
+        entries.truncate(shown);
+        let next = entries.last().filter(|_| more);
+        let next = next.map(|entry| encode(entry.at, entry.id));
+        let (mut items, mut damaged) = (Vec::with_capacity(entries.len()), Vec::new());
+        for entry in entries {
+            match entry.item {
+                Some(item) => items.push(item),
+                None => damaged.push(entry.id),
+            }
+        }
         Page {
-            next: last.map(|item| encode(place(item))),
             items,
+            next,
+            damaged,
         }
     }
 }
 
-fn encode((at, id): (OffsetDateTime, Uuid)) -> String {
-    let at = at.unix_timestamp_nanos() / 1_000_000;
+/// An entry of a list, with its place in the order of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<T> {
+    /// Time at which it was made.
+    pub at: Millis,
+    /// Its identifier.
+    pub id: Uuid,
+    /// The item; `None` if its stored data is damaged.
+    pub item: Option<T>,
+}
+
+impl<T> Entry<T> {
+    /// Reads an entry from a row with the columns `created_at` and `id`. Returns `None` if these are damaged.
+    ///
+    /// # Errors
+    /// An error other than the damage of the row.
+    pub fn from_row(
+        row: &Row,
+        read: impl Fn(&Row) -> Result<T, StoreError>,
+    ) -> Result<Option<Self>, StoreError> {
+        let place = || Ok((row.try_get("created_at")?, rows::parsed(row, "id")?));
+        let Some((at, id)) = rows::undamaged(place())? else {
+            return Ok(None);
+        };
+        let item = rows::undamaged(read(row))?;
+        Ok(Some(Self { at, id, item }))
+    }
+
+    /// Reads the entries of a list.
+    ///
+    /// # Errors
+    /// An error other than the damage of a row.
+    pub fn from_rows(
+        rows: &[Row],
+        read: impl Fn(&Row) -> Result<T, StoreError>,
+    ) -> Result<Vec<Self>, StoreError> {
+        let entries = rows.iter().map(|row| Self::from_row(row, &read));
+        entries.filter_map(Result::transpose).collect()
+    }
+
+    /// Adds the entries among `places` that could not be read, and restores the order of the list.
+    pub fn add_damaged(entries: &mut Vec<Self>, places: Vec<Entry<()>>) {
+        let known: BTreeSet<Uuid> = entries.iter().map(|entry| entry.id).collect();
+        let damaged = places
+            .into_iter()
+            .filter(|place| !known.contains(&place.id));
+        entries.extend(damaged.map(|Entry { at, id, .. }| Self { at, id, item: None }));
+        entries.sort_by_key(|entry| Reverse((entry.at, entry.id.to_string())));
+    }
+}
+
+fn encode(at: Millis, id: Uuid) -> String {
     URL_SAFE_NO_PAD.encode(format!("{at} {id}"))
 }
 

@@ -84,6 +84,9 @@ pub enum Refusal {
     /// An API key with this identifier has already been used.
     #[error("this API key has been used, so its text cannot be replaced; create another key")]
     UsedKey,
+    /// A session that was begun with an API key makes an API key.
+    #[error("an API key cannot make API keys: sign in with the password")]
+    KeyByKey,
     /// Too many API keys.
     #[error(
         "api_keys: the account has reached its limit of {0} API keys; delete one, or ask the \
@@ -285,8 +288,10 @@ impl Refusal {
     /// Returns the problem kind of the refusal.
     pub fn kind(&self) -> ProblemKind {
         match self {
-            Self::DamagedModel { .. } => ProblemKind::Internal,
-            Self::SignUpClosed | Self::Disabled | Self::WrongPassword => ProblemKind::Forbidden,
+            Self::DamagedModel { .. } => ProblemKind::Damaged,
+            Self::SignUpClosed | Self::Disabled | Self::WrongPassword | Self::KeyByKey => {
+                ProblemKind::Forbidden
+            }
             Self::Credentials | Self::Token => ProblemKind::Unauthenticated,
             Self::TooManyTries(_) => ProblemKind::TooManyRequests,
             Self::TooManyKeys(_)

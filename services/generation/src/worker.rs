@@ -12,6 +12,7 @@ use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_dp::Rho;
 use fhaim_platform::Failure;
+use fhaim_platform::clock::{self, Millis};
 use fhaim_platform::housekeeping::{self, Counter, Housekeeping};
 use fhaim_platform::lease::{Lease, Tasks};
 use fhaim_platform::peer::{Body, PeerClient, PeerError};
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 use crate::store::jobs::Task;
-use crate::store::{batches, datasets as parents, events, jobs, sessions};
+use crate::store::{accounts, batches, datasets as parents, events, jobs, sessions};
 use crate::{State, datasets, models};
 
 /// First and longest delay between two looks at a batch. The computation service also waits before it answers.
@@ -39,6 +40,9 @@ const TELL_EVERY: Duration = Duration::from_secs(2);
 
 /// Delay before the witness is asked again for a digest that it has already computed.
 const SAY_AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+/// Time for which ended tokens are published. It is longer than a token lives by any service's clock.
+const ENDED_FOR: Millis = 3_600_000;
 
 /// Runs jobs, rotates keys and deletes expired data until `shutdown`.
 pub async fn work(state: State, shutdown: Shutdown) {
@@ -66,6 +70,8 @@ impl Housekeeping for State {
     async fn tidy(&self) -> Result<(), Failure> {
         self.sign_ins.forget();
         sessions::forget_expired(&self.base.store).await?;
+        let before = clock::now() - ENDED_FOR;
+        accounts::forget_ended_tokens(&self.base.store, before).await?;
         datasets::finish_deletions(self).await
     }
 

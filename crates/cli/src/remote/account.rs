@@ -52,7 +52,8 @@ async fn change_password() -> Result<(), Error> {
 async fn close(arguments: &CloseArguments) -> Result<(), Error> {
     let client = login::client()?;
     let account = client.account().await?.email;
-    let datasets = client.datasets().await?.len();
+    let datasets = client.datasets().await?;
+    let datasets = datasets.items.len() + datasets.damaged.len();
     if !arguments.yes {
         if !can_ask() {
             let reason =

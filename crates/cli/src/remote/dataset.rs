@@ -20,7 +20,7 @@ use fhaim_he::Layout;
 use fhaim_protocol::{
     committee::KeyService, holder::check_records, roster::ContributionKind, terms::Terms,
 };
-use fhaim_sdk::{Client, Journal, NoiseSource, Records, UploadSource};
+use fhaim_sdk::{Client, Journal, List, NoiseSource, Records, UploadSource};
 use fhaim_synth::{Mechanisms, forecast::RecordCount};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
@@ -131,7 +131,7 @@ async fn create(arguments: &CreateArguments, progress: &Progress) -> Result<(), 
     let client = login::client()?;
     if data.is_some() {
         let others = client.datasets().await?;
-        let alike = others.iter().filter(|other| {
+        let alike = others.items.iter().filter(|other| {
             other.state == DatasetState::Ready && other.terms.0.schema == terms.schema
         });
         memory::tell_of_unknown(alike.map(|other| (other.id, other.budget.rho)));
@@ -328,16 +328,22 @@ fn line(dataset: &Dataset) -> String {
 }
 
 async fn list(arguments: &ListArguments) -> Result<(), Error> {
-    let datasets = login::client()?.datasets().await?;
-    if arguments.json {
-        return output::print_json(&datasets);
+    let List { items, damaged } = login::client()?.datasets().await?;
+    for dataset in &damaged {
+        fhaim_files::tell_line(format_args!(
+            "warning: dataset {dataset} is left out: its data at the generation service is damaged. Ask the service's \
+             operator to restore it from a backup, or delete it (`fhaim dataset delete {dataset}`)"
+        ));
     }
-    if datasets.is_empty() {
+    if arguments.json {
+        return output::print_json(&items);
+    }
+    if items.is_empty() && damaged.is_empty() {
         fhaim_files::tell_line(format_args!(
             "note: there are no datasets yet: create one with `fhaim dataset create`"
         ));
     }
-    output::print(&datasets.iter().map(line).collect::<String>())
+    output::print(&items.iter().map(line).collect::<String>())
 }
 
 async fn show(arguments: &ShowArguments) -> Result<(), Error> {

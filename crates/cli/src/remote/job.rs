@@ -48,10 +48,16 @@ pub async fn run(command: &JobCommand, progress: &Progress) -> Result<(), Error>
         }
         JobCommand::List(arguments) => {
             let jobs = client.jobs(arguments.dataset).await?;
-            if arguments.json {
-                return output::print_json(&jobs);
+            for job in &jobs.damaged {
+                fhaim_files::tell_line(format_args!(
+                    "warning: job {job} is left out: its data at the generation service is damaged. Ask the \
+                     service's operator to restore it from a backup"
+                ));
             }
-            output::print(&jobs.iter().map(line).collect::<String>())
+            if arguments.json {
+                return output::print_json(&jobs.items);
+            }
+            output::print(&jobs.items.iter().map(line).collect::<String>())
         }
         JobCommand::Show(arguments) => show(&client.job(arguments.job).await?, arguments.json),
         JobCommand::Releases(arguments) => releases(&client, arguments).await,

@@ -96,7 +96,7 @@ impl Tasks {
         // observation is therefore never counted as longer than it was.
         let before = steady();
         let rows = sqlx::query(held).fetch(self.store.pool());
-        let rows = rows::readable(self.table, rows).await?;
+        let rows = rows::readable(self.table, rows).await?.rows;
         let after = steady();
         let mut watched = self.watches();
         let mut seen = HashMap::with_capacity(rows.len());
@@ -153,7 +153,7 @@ impl Tasks {
             return query.fetch_optional(&mut **tx).await;
         }
         let rows = rows::readable(self.table, query.fetch(&mut **tx)).await?;
-        Ok(rows.into_iter().next())
+        Ok(rows.rows.into_iter().next())
     }
 
     /// Takes a task whose row is locked.

@@ -13,13 +13,15 @@ use crate::program::Program;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct User(pub Uuid);
 
-/// The user of a request whose answer takes long, with the number that the user's tokens had when it began.
+/// The user of a request, with the session of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Watching {
+pub struct SessionUser {
     /// The account.
     pub account: Uuid,
     /// The number of the token ([`Program::check_account`]).
     pub epoch: Option<u64>,
+    /// Whether the session was begun with an API key.
+    pub by_key: bool,
 }
 
 /// The service that makes a request.
@@ -48,7 +50,7 @@ impl<S: Program> FromRequestParts<S> for Caller {
 
 /// The owner of a token that has been verified.
 enum Verified {
-    User(Watching),
+    User(SessionUser),
     Service(Service),
 }
 
@@ -63,16 +65,20 @@ async fn verified<S: Program>(parts: &Parts, state: &S) -> Result<Verified, Fail
     let claims = state.base().verifier.verify(token).await?;
     match (claims.role, claims.sub) {
         (Role::User, Some(account)) => {
-            let epoch = claims.epoch;
+            let (epoch, by_key) = (claims.epoch, claims.by_key);
             state.check_account(account, epoch).await?;
-            Ok(Verified::User(Watching { account, epoch }))
+            Ok(Verified::User(SessionUser {
+                account,
+                epoch,
+                by_key,
+            }))
         }
         (Role::Service, None) => Ok(Verified::Service(claims.iss)),
         _ => Err(refused()),
     }
 }
 
-impl<S: Program> FromRequestParts<S> for Watching {
+impl<S: Program> FromRequestParts<S> for SessionUser {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
@@ -87,7 +93,7 @@ impl<S: Program> FromRequestParts<S> for User {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        let user = Watching::from_request_parts(parts, state).await?;
+        let user = SessionUser::from_request_parts(parts, state).await?;
         Ok(Self(user.account))
     }
 }

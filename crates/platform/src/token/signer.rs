@@ -42,6 +42,17 @@ struct Signing {
     made: Millis,
 }
 
+/// The session of a token.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenSession {
+    /// The account.
+    pub account: Uuid,
+    /// The number of the account's tokens ([`Claims::epoch`]).
+    pub epoch: u64,
+    /// Whether the session was begun with an API key.
+    pub by_key: bool,
+}
+
 /// A service's signing keys.
 pub struct Signer {
     service: Service,
@@ -109,7 +120,7 @@ impl Signer {
     async fn stored(&self, tx: &mut Tx) -> Result<Vec<Signing>, Failure> {
         let select = "SELECT id, sealed, made_at FROM signing_keys ORDER BY made_at DESC";
         let rows = sqlx::query(select).fetch(&mut **tx);
-        let rows = rows::readable("signing_keys", rows).await?;
+        let rows = rows::readable("signing_keys", rows).await?.rows;
         let mut keys = Vec::with_capacity(rows.len());
         let (mut unknown, count) = (Vec::new(), rows.len());
         for row in rows {
@@ -169,20 +180,36 @@ impl Signer {
         }
     }
 
-    /// Signs a user's token for one service. `epoch` is the account's number of [`Claims::epoch`].
+    /// Signs a token of a session.
     ///
     /// # Errors
     /// [`Failure::internal`] if there is no key.
-    pub fn user_token(
+    pub fn session_token(
+        &self,
+        audience: Service,
+        session: TokenSession,
+        lifetime: Duration,
+    ) -> Result<String, Failure> {
+        self.sign(&Claims {
+            sub: Some(session.account),
+            epoch: Some(session.epoch),
+            by_key: session.by_key,
+            ..self.claims(audience, Role::User, lifetime)
+        })
+    }
+
+    /// Signs a token for a call to another service, for a user who asked this service for the call.
+    ///
+    /// # Errors
+    /// [`Failure::internal`] if there is no key.
+    pub fn token_for_user(
         &self,
         audience: Service,
         account: Uuid,
-        epoch: u64,
         lifetime: Duration,
     ) -> Result<String, Failure> {
         self.sign(&Claims {
             sub: Some(account),
-            epoch: Some(epoch),
             ..self.claims(audience, Role::User, lifetime)
         })
     }
@@ -222,6 +249,7 @@ impl Signer {
             sub: None,
             dataset: None,
             epoch: None,
+            by_key: false,
             iat,
             exp: iat.saturating_add(lifetime.as_secs()),
             jti: Uuid::new_v4(),

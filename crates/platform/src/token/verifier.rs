@@ -1,12 +1,14 @@
 //! Verification of tokens.
 
+use fhaim_api::Digest;
 use fhaim_api::problem::ProblemKind;
-use fhaim_api::token::{Claims, Role, Service};
+use fhaim_api::token::{Claims, EndedTokens, Role, Service};
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::jwk::JwkSet;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
@@ -21,6 +23,15 @@ pub(crate) const FETCH_EVERY: Duration = Duration::from_secs(2);
 
 /// Time within which an issuer must send its keys.
 const FETCH_WITHIN: Duration = Duration::from_secs(5);
+
+/// Path of the generation service's list of ended tokens.
+pub const ENDED_PATH: &str = "/.well-known/ended-tokens.json";
+
+/// Shortest time between two requests for the ended tokens.
+const ENDED_EVERY: Duration = Duration::from_secs(2);
+
+/// Time within which the generation service must send the ended tokens.
+const ENDED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Seconds by which another machine's clock may differ. Unattended clocks are often minutes off, and a service must
 /// not stop for that. Services make tokens for each other that live this long, and a token may seem to be issued this
@@ -68,10 +79,53 @@ impl Issuer {
     }
 }
 
+/// The tokens that ended before their expiry, as the generation service published them last.
+#[derive(Default)]
+struct Ended {
+    /// Address of the list; `None` at the generation service.
+    address: Option<String>,
+    known: RwLock<HashSet<Digest>>,
+    /// The time of the last request for the list, and whether it succeeded. It is locked during the request, so that
+    /// several callers wait for one answer.
+    asked: Mutex<Option<(Instant, bool)>>,
+}
+
+impl Ended {
+    /// Asks for the list, unless it was asked for a moment ago. If there is no answer, the last list stays: tokens
+    /// expire soon, and an outage of the generation service must not stop uploads.
+    async fn refresh(&self, http: &reqwest::Client) {
+        let Some(address) = &self.address else {
+            return;
+        };
+        let mut asked = self.asked.lock().await;
+        if asked.is_some_and(|(at, _)| at.elapsed() < ENDED_EVERY) {
+            return;
+        }
+        let list = fetch::<EndedTokens>(http, address, ENDED_WITHIN).await;
+        let before = asked.replace((Instant::now(), list.is_ok()));
+        match list {
+            Ok(list) => {
+                let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+                *known = list.ended.into_iter().collect();
+            }
+            Err(error) if before.is_none_or(|(_, reached)| reached) => {
+                tracing::warn!(%error, address, "cannot fetch the ended tokens: they are accepted until they expire");
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn contains(&self, digest: &Digest) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.contains(digest)
+    }
+}
+
 /// Verifies tokens for one service.
 pub struct Verifier {
     audience: Service,
     issuers: BTreeMap<Service, Issuer>,
+    ended: Ended,
     http: reqwest::Client,
 }
 
@@ -97,9 +151,15 @@ impl Verifier {
             })
             .collect();
         issuers.insert(audience, Issuer::new(Source::Own(signer)));
+        let generation = peers.get(&Service::Generation);
+        let ended = Ended {
+            address: generation.map(|base| format!("{}{ENDED_PATH}", base.trim_end_matches('/'))),
+            ..Ended::default()
+        };
         Self {
             audience,
             issuers,
+            ended,
             http,
         }
     }
@@ -113,6 +173,27 @@ impl Verifier {
     pub async fn verify(&self, token: &str) -> Result<Claims, Failure> {
         self.verify_at(token, jsonwebtoken::get_current_timestamp())
             .await
+    }
+
+    /// Checks that a user's token, given by its account and number, has not been ended before its expiry. An ended token
+    /// is refused within seconds, while the generation service answers.
+    ///
+    /// # Errors
+    /// [`ProblemKind::Unauthenticated`].
+    pub async fn check_ended(&self, account: Uuid, epoch: Option<u64>) -> Result<(), Failure> {
+        let Some(epoch) = epoch else {
+            return Ok(());
+        };
+        self.ended.refresh(&self.http).await;
+        if !self.ended.contains(&EndedTokens::digest(account, epoch)) {
+            return Ok(());
+        }
+        let reason = "its account has ended it";
+        security::log(self.audience, Event::TokenRefused { reason });
+        Err(Failure::new(
+            ProblemKind::Unauthenticated,
+            "the token is not accepted any more: sign in again",
+        ))
     }
 
     /// Verifies whether the generation service says that a dataset exists and belongs to an account.
@@ -235,7 +316,7 @@ impl Verifier {
         let reached = match recent {
             Some((_, reached)) => reached,
             None => {
-                let set = self.fetch(address).await;
+                let set = fetch::<JwkSet>(&self.http, address, FETCH_WITHIN).await;
                 *asked = Some((Instant::now(), set.is_ok()));
                 match &set {
                     Ok(set) => issuer.learn(set),
@@ -251,12 +332,16 @@ impl Verifier {
             key => Ok(key),
         }
     }
+}
 
-    async fn fetch(&self, address: &str) -> Result<JwkSet, reqwest::Error> {
-        let request = self.http.get(address).timeout(FETCH_WITHIN);
-        let response = request.send().await?;
-        response.error_for_status()?.json().await
-    }
+/// Returns the JSON at an address.
+async fn fetch<T: DeserializeOwned>(
+    http: &reqwest::Client,
+    address: &str,
+    within: Duration,
+) -> Result<T, reqwest::Error> {
+    let response = http.get(address).timeout(within).send().await?;
+    response.error_for_status()?.json().await
 }
 
 /// The claims of a token that name its issuer.

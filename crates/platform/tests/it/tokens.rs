@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_dalek::SigningKey;
 use fhaim_api::problem::{Problem, ProblemKind};
-use fhaim_api::token::{Claims, Role, Service};
+use fhaim_api::token::{Claims, EndedTokens, Role, Service};
 use fhaim_kit::config::{postgres, sqlite};
 use fhaim_platform::peer::{Body, PeerClient, PeerError, http_client};
 use fhaim_platform::seal::Sealer;
@@ -60,6 +60,7 @@ impl Issuer {
             sub: None,
             dataset: None,
             epoch: None,
+            by_key: false,
             iat: at(from),
             exp: at(until),
             jti: Uuid::new_v4(),
@@ -253,6 +254,35 @@ async fn tokens_are_refused_seconds_after_they_expire() {
     }
 }
 
+#[tokio::test]
+async fn ended_tokens_are_refused_and_their_list_is_asked_for_now_and_then() {
+    let account = Uuid::from_u128(1);
+    let ended = vec![EndedTokens::digest(account, 3)];
+    let list = serde_json::to_string(&EndedTokens { ended }).unwrap();
+    let script = Script::new(&[(200, list)]);
+    let crypto = Crypto::trusting(&[(Service::Generation, &script.start().await)]).await;
+    let check = |account, epoch| crypto.verifier.check_ended(account, epoch);
+    let started = Instant::now();
+    for _ in 0..50 {
+        let refused = check(account, Some(3)).await.unwrap_err();
+        assert_eq!(refused.kind(), ProblemKind::Unauthenticated);
+        check(account, Some(4)).await.unwrap();
+        check(account, None).await.unwrap();
+        check(Uuid::from_u128(2), Some(3)).await.unwrap();
+    }
+    let most = 1 + started.elapsed().as_secs() / 2;
+    let asked = script.asked().len() as u64;
+    assert!((1..=most).contains(&asked), "{asked} calls, {most} at most");
+}
+
+#[tokio::test]
+async fn tokens_are_accepted_while_the_list_of_ended_ones_is_away() {
+    let away = format!("http://{}", nowhere().await);
+    let crypto = Crypto::trusting(&[(Service::Generation, &away)]).await;
+    let checked = crypto.verifier.check_ended(Uuid::from_u128(1), Some(3));
+    checked.await.unwrap();
+}
+
 /// Tokens as services make them for each other, by a clock that differs.
 #[tokio::test]
 async fn clock_differences_of_minutes_are_accepted_and_larger_ones_reported() {
@@ -313,6 +343,7 @@ async fn final_refusals_are_separated_from_temporary_ones() {
         (ProblemKind::NotFound, true, 1),
         (ProblemKind::Conflict, true, 1),
         (ProblemKind::Invalid, true, 1),
+        (ProblemKind::Damaged, true, 1),
     ] {
         let script = Script::new(&[problem(kind, "the reason")]);
         let error = call(&script).await.unwrap_err();

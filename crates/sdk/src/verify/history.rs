@@ -291,7 +291,7 @@ impl Client {
         // Load the receipt before an answer replaces it.
         let receipt = self.receipts().load(id);
         let mut told = self.told(id).await?;
-        let entries = self.list(&self.of_dataset(id, "chain")).await?;
+        let entries = self.list(&self.of_dataset(id, "chain")).await?.items;
         let chain = LedgerChain::read(id, &entries).map_err(contradicted)?;
         if let Some(receipt) = receipt {
             chain.check_receipt(&receipt).map_err(contradicted)?;
@@ -330,7 +330,7 @@ impl Client {
         told: &Told,
     ) -> Result<Vec<(Uuid, Vec<ReleasedStatistic>)>, Error> {
         let contradicted = |reason| Error::Contradicted { dataset, reason };
-        let mut jobs = self.jobs(dataset).await?;
+        let mut jobs = self.jobs(dataset).await?.items;
         if let Some(job) = job {
             jobs.retain(|known| known.id == job);
         }

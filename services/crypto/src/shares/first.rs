@@ -554,15 +554,12 @@ async fn freeze(members: &[Member<'_>], dataset: Uuid) {
     }
 }
 
-/// Records that the others must destroy their shares.
-pub(crate) async fn orphan(
-    state: &State,
-    tx: &mut Tx,
-    stored: &StoredKeySet,
-) -> Result<(), Failure> {
-    let others = stored.terms.key_services.len().saturating_sub(1);
-    for (service, _) in state.sharing.peers.iter().take(others) {
-        store::orphan(tx, stored.dataset, *service).await?;
+/// Records that the others must destroy their shares, if the dataset's key is shared. Some of them may have none.
+pub(crate) async fn orphan(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<(), Failure> {
+    if store::is_shared(tx, dataset).await? {
+        for (service, _) in &state.sharing.peers {
+            store::orphan(tx, dataset, *service).await?;
+        }
     }
     Ok(())
 }

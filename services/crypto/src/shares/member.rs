@@ -274,7 +274,7 @@ pub async fn share(
         Err(failure) => {
             if !matches!(
                 failure.kind(),
-                ProblemKind::Internal | ProblemKind::Unavailable
+                ProblemKind::Internal | ProblemKind::Damaged | ProblemKind::Unavailable
             ) {
                 tracing::warn!(%dataset, %job, %failure, "a share was refused");
                 asked(dataset, &action).refused(state).await?;
@@ -510,7 +510,7 @@ pub async fn debited(state: &State, dataset: Uuid) -> Result<DebitedReleases, Fa
     let mut releases = Vec::new();
     for act in acts {
         let Act::Released { job, entries, .. } = act else {
-            return Err(Failure::internal("a stored release is malformed"));
+            return Err(Failure::damaged("a stored release is malformed"));
         };
         releases.extend(entries.into_iter().map(|entry| DebitedRelease {
             job: Uuid::from_bytes(job.0),
@@ -543,9 +543,8 @@ pub async fn freeze(state: &State, dataset: Uuid) -> Result<(), Failure> {
 /// A failure of the store.
 pub async fn destroy(state: &State, dataset: Uuid) -> Result<(), Failure> {
     state.sharing.attempts.take(dataset);
-    match keys::find(state, dataset).await {
-        Ok(_) => keys::forget(state, dataset, Caller::Service(Service::Crypto)).await,
+    match keys::forget(state, dataset, Caller::Service(Service::Crypto)).await {
         Err(failure) if failure.kind() == ProblemKind::NotFound => Ok(()),
-        Err(failure) => Err(failure),
+        destroyed => destroyed,
     }
 }

@@ -188,13 +188,13 @@ fn confirmed(
     stored: &StoredKeySet,
     confirmation: &Confirmation,
 ) -> Result<(KeyCommittee, [u8; 32]), Failure> {
-    let attempt = confirmation.attempt().map_err(Failure::internal)?;
-    let messages = confirmation.messages().map_err(Failure::internal)?;
+    let attempt = confirmation.attempt().map_err(Failure::damaged)?;
+    let messages = confirmation.messages().map_err(Failure::damaged)?;
     let services = &stored.terms.key_services;
     let committee = committee(stored.dataset, &stored.terms_digest()?, services, &attempt)?;
     let (public, evaluation) = (stored.public_key.0, stored.evaluation_keys.0);
     let transcript = confirmation::check(&committee, &public, &evaluation, &messages);
-    Ok((committee, transcript.map_err(Failure::internal)?))
+    Ok((committee, transcript.map_err(Failure::damaged)?))
 }
 
 /// Returns this service's membership of the committee of a confirmed key.
@@ -210,7 +210,7 @@ fn own_member(
 ) -> Result<CommitteeMember, Failure> {
     let (committee, transcript) = confirmed(stored, confirmation)?;
     let bytes: Zeroizing<Vec<u8>> = stored.secret_bytes(state)?.ok_or_else(Failure::not_found)?;
-    let share = KeyShare::from_bytes(params, &bytes).map_err(Failure::internal)?;
+    let share = KeyShare::from_bytes(params, &bytes).map_err(Failure::damaged)?;
     let key = state.sharing.key()?.clone();
     CommitteeMember::new(committee, share, key, transcript).map_err(Failure::internal)
 }

@@ -7,33 +7,10 @@ use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_platform::{clock, rows};
 use fhaim_protocol::crypto::chain::{Act, Tip};
 use fhaim_protocol::crypto::history::ChainLink;
+use fhaim_protocol::request::DatasetId;
 use fhaim_release::ReleaseRequest;
 use sqlx::Row as _;
 use uuid::Uuid;
-
-/// Returns the end of a dataset's chain.
-///
-/// # Errors
-/// A failure of the store, or a chain that lacks acts before its end.
-pub async fn tip(tx: &mut Tx, dataset: Uuid) -> Result<Option<Tip>, StoreError> {
-    let last = "SELECT height, head, (SELECT COUNT(*) FROM chain WHERE dataset = $1) AS acts FROM chain \
-                WHERE dataset = $1 ORDER BY height DESC LIMIT 1";
-    let row = sqlx::query(last)
-        .bind(dataset.to_string())
-        .fetch_optional(&mut **tx)
-        .await?;
-    let tip = |row: Row| {
-        let (height, acts): (u64, u64) =
-            (rows::number(&row, "height")?, rows::number(&row, "acts")?);
-        if acts != height {
-            let missing = format!("the chain has {acts} of {height} acts");
-            return Err(StoreError::Decode(missing.into()));
-        }
-        let head = head_of(&row)?;
-        Ok(Tip { height, head })
-    };
-    row.map(tip).transpose()
-}
 
 fn head_of(row: &Row) -> Result<[u8; 32], StoreError> {
     Ok(rows::parsed::<Digest>(row, "head")?.0)
@@ -56,33 +33,43 @@ pub async fn head(
     row.as_ref().map(head_of).transpose()
 }
 
-/// A stored link: its height, the text of its act, and the head after it.
-#[derive(Clone, Debug)]
-pub struct StoredLink {
-    /// The height, counted from 1.
-    pub height: u64,
-    /// The text of the act.
-    pub act: String,
-    /// The hash over all acts up to this one.
-    pub head: [u8; 32],
-}
-
-/// Returns all links of a dataset's chain in order.
+/// Returns the acts of a dataset's chain in order, and its end, after checking each link against the links before it.
 ///
 /// # Errors
-/// A failure of the store.
-pub async fn links(store: &Store, dataset: Uuid) -> Result<Vec<StoredLink>, StoreError> {
-    let select = "SELECT height, act, head FROM chain WHERE dataset = $1 ORDER BY height";
+/// A failure of the store, or a link that is missing or damaged, with its height.
+pub async fn acts(
+    executor: impl sqlx::Executor<'_, Database = sqlx::Any>,
+    dataset: Uuid,
+) -> Result<(Vec<Act>, Tip), StoreError> {
+    let select =
+        "SELECT height, kind, job, act, head FROM chain WHERE dataset = $1 ORDER BY height";
     let found = sqlx::query(select).bind(dataset.to_string());
-    let found = found.fetch_all(store.pool()).await?;
-    let link = |row: &Row| {
-        Ok(StoredLink {
-            height: rows::number(row, "height")?,
-            act: row.try_get("act")?,
-            head: head_of(row)?,
-        })
-    };
-    found.iter().map(link).collect()
+    let found = found.fetch_all(executor).await?;
+    let (mut acts, mut tip) = (Vec::with_capacity(found.len()), Tip::default());
+    for row in &found {
+        let act = checked_act(row, dataset, &mut tip)?;
+        acts.push(act);
+    }
+    Ok((acts, tip))
+}
+
+/// Returns the act of a link, if the link continues a chain that ends at `tip`, and advances `tip` to it.
+fn checked_act(row: &Row, dataset: Uuid, tip: &mut Tip) -> Result<Act, StoreError> {
+    let damaged = |height| StoreError::Decode(format!("act {height} of the ledger").into());
+    let height = tip.height + 1;
+    if rows::number::<u64>(row, "height")? != height {
+        return Err(damaged(height));
+    }
+    let text: String = row.try_get("act")?;
+    *tip = tip.append(DatasetId(dataset.into_bytes()), &text);
+    let act: Act = rows::json(row, "act")?;
+    let (kind, job) = labels(&act);
+    let is_labelled = row.try_get::<String, _>("kind")? == kind
+        && row.try_get::<Option<String>, _>("job")? == job;
+    if !is_labelled || head_of(row)? != tip.head {
+        return Err(damaged(height));
+    }
+    Ok(act)
 }
 
 /// Returns the links of a dataset's chain above a height in order.
@@ -156,22 +143,6 @@ pub async fn ledgers(store: &Store) -> Result<Ledgers, StoreError> {
         acts: row.try_get("acts")?,
         debited: row.try_get("debited")?,
     })
-}
-
-/// Returns the acts that make keys, sign, withdraw, begin runs, freeze or thaw, in order.
-///
-/// # Errors
-/// A failure of the store.
-pub async fn standing_acts(tx: &mut Tx, dataset: Uuid) -> Result<Vec<Act>, StoreError> {
-    let acts = sqlx::query(
-        "SELECT act FROM chain WHERE dataset = $1 \
-         AND kind IN ('keys-made', 'signed', 'withdrawn', 'run-begun', 'frozen', 'thawed') \
-         ORDER BY height",
-    )
-    .bind(dataset.to_string())
-    .fetch_all(&mut **tx)
-    .await?;
-    acts.iter().map(|row| rows::json(row, "act")).collect()
 }
 
 /// Returns a dataset's debits and releases in order.
@@ -324,17 +295,7 @@ pub async fn append(
     link: &ChainLink,
     answered: Option<Answered<'_>>,
 ) -> Result<bool, StoreError> {
-    let (kind, job) = match &link.act {
-        Act::KeysMade { .. } => ("keys-made", None),
-        Act::Signed { .. } => ("signed", None),
-        Act::Withdrawn { .. } => ("withdrawn", None),
-        Act::RunBegun { job, .. } => ("run-begun", Some(*job)),
-        Act::Debited { job, .. } => ("debited", Some(*job)),
-        Act::Released { job, .. } => ("released", Some(*job)),
-        Act::Frozen { .. } => ("frozen", None),
-        Act::Thawed => ("thawed", None),
-        Act::KeysDestroyed => ("keys-destroyed", None),
-    };
+    let (kind, job) = labels(&link.act);
     let inserted = sqlx::query(
         "INSERT INTO chain (dataset, height, kind, job, act, requests, answers, head, at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -342,7 +303,7 @@ pub async fn append(
     .bind(dataset.to_string())
     .bind(rows::stored(link.tip.height)?)
     .bind(kind)
-    .bind(job.map(|job| Uuid::from_bytes(job.0).to_string()))
+    .bind(job)
     .bind(&link.text)
     .bind(answered.map(|a| rows::to_json(a.requests)).transpose()?)
     .bind(answered.map(|a| rows::to_json(a.answers)).transpose()?)
@@ -354,4 +315,20 @@ pub async fn append(
         Err(error) if is_duplicate(&error) => Ok(false),
         other => other.map(|_| true),
     }
+}
+
+/// Returns an act's kind and job, which are also columns of its row.
+fn labels(act: &Act) -> (&'static str, Option<String>) {
+    let (kind, job) = match act {
+        Act::KeysMade { .. } => ("keys-made", None),
+        Act::Signed { .. } => ("signed", None),
+        Act::Withdrawn { .. } => ("withdrawn", None),
+        Act::RunBegun { job, .. } => ("run-begun", Some(job)),
+        Act::Debited { job, .. } => ("debited", Some(job)),
+        Act::Released { job, .. } => ("released", Some(job)),
+        Act::Frozen { .. } => ("frozen", None),
+        Act::Thawed => ("thawed", None),
+        Act::KeysDestroyed => ("keys-destroyed", None),
+    };
+    (kind, job.map(|job| Uuid::from_bytes(job.0).to_string()))
 }

@@ -90,6 +90,42 @@ pub async fn lock(
     row.as_ref().map(StoredKeySet::from_row).transpose()
 }
 
+/// The parts of a key set that its deletion needs. The others may be damaged.
+#[derive(Clone, Debug)]
+pub struct Deletable {
+    /// Its owner.
+    pub owner: Uuid,
+    /// Folder of its public and evaluation keys.
+    pub folder: String,
+    /// Whether its secret key is destroyed.
+    pub is_destroyed: bool,
+}
+
+/// Returns the parts of a key set that its deletion needs, and locks its row.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn lock_deletable(
+    store: &Store,
+    tx: &mut Tx,
+    dataset: Uuid,
+) -> Result<Option<Deletable>, StoreError> {
+    let select = "SELECT owner, folder, CASE WHEN secret IS NULL THEN 1 ELSE 0 END AS destroyed \
+         FROM key_sets WHERE dataset = $1";
+    let row = sqlx::query(store.locking(select))
+        .bind(dataset.to_string())
+        .fetch_optional(&mut **tx)
+        .await?;
+    let deletable = |row: Row| {
+        Ok(Deletable {
+            owner: rows::parsed(&row, "owner")?,
+            folder: row.try_get("folder")?,
+            is_destroyed: rows::number::<u8>(&row, "destroyed")? == 1,
+        })
+    };
+    row.map(deletable).transpose()
+}
+
 /// Adds a key set. Returns `false` if the dataset already has one; the transaction can then not be used
 /// any more.
 ///

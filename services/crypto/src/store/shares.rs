@@ -67,6 +67,18 @@ pub async fn find(tx: &mut Tx, dataset: Uuid) -> Result<Option<SharedKey>, Store
     row.map(read).transpose()
 }
 
+/// Returns whether a dataset's key is shared by several key services.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn is_shared(tx: &mut Tx, dataset: Uuid) -> Result<bool, StoreError> {
+    let row = sqlx::query("SELECT COUNT(*) AS shared FROM shared_keys WHERE dataset = $1")
+        .bind(dataset.to_string())
+        .fetch_one(&mut **tx)
+        .await?;
+    Ok(row.try_get::<i64, _>("shared")? > 0)
+}
+
 /// Adds a dataset's shared key.
 ///
 /// # Errors

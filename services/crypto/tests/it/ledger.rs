@@ -167,10 +167,15 @@ async fn receipt_beyond_the_chain_freezes_the_dataset() {
 
 /// Otherwise a run whose act is missing would be permitted and paid for again.
 #[tokio::test]
-async fn missing_act_inside_a_chain_is_named_and_nothing_continues() {
-    for delete in [
-        "DELETE FROM chain WHERE height = 1 AND dataset IN (SELECT dataset FROM chain WHERE height = 3)",
-        "DELETE FROM chain WHERE height = 2 AND dataset IN (SELECT dataset FROM chain WHERE height = 3)",
+async fn damaged_chain_is_named_and_nothing_continues() {
+    for change in [
+        "DELETE FROM chain WHERE height = 1",
+        "DELETE FROM chain WHERE height = 2",
+        "UPDATE chain SET act = replace(act, '\"run\":0', '\"run\":5') WHERE height = 2",
+        "UPDATE chain SET act = act || ' ' WHERE height = 2",
+        "UPDATE chain SET kind = 'signed' WHERE height = 2",
+        "UPDATE chain SET job = NULL WHERE height = 2",
+        "UPDATE chain SET head = (SELECT MIN(head) FROM chain AS first WHERE first.height = 1) WHERE height = 2",
     ] {
         let place = Place::new().await;
         let state = place.open().await;
@@ -179,7 +184,9 @@ async fn missing_act_inside_a_chain_is_named_and_nothing_continues() {
         begin(&state, id, 7, &[]).await.unwrap();
         begin(&state, id, 8, &[]).await.unwrap();
         begin(&state, other, 5, &[]).await.unwrap();
-        place.execute(delete).await;
+        place
+            .execute(&format!("{change} AND dataset = '{id}'"))
+            .await;
         for (number, refused) in [
             begin(&state, id, 9, &[]).await.map(|_| ()),
             ledger::show(&state, id, OWNER, &[]).await.map(|_| ()),
@@ -190,9 +197,31 @@ async fn missing_act_inside_a_chain_is_named_and_nothing_continues() {
             let told = refused.map_err(|failure| failure.problem.to_string());
             let expected = format!("the stored data of dataset {id} is damaged");
             let is_named = told.as_ref().is_err_and(|told| told.contains(&expected));
-            assert!(is_named, "{delete}, request {number}: {told:?}");
+            assert!(is_named, "{change}, request {number}: {told:?}");
         }
         begin(&state, other, 5, &[]).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn keys_of_a_damaged_dataset_are_destroyed() {
+    for damage in [
+        "UPDATE key_sets SET terms = '{'",
+        "UPDATE key_sets SET secret = x'0011'",
+        "UPDATE key_sets SET public_key = ''",
+        "UPDATE chain SET act = '{}'",
+    ] {
+        let place = Place::new().await;
+        let state = place.open().await;
+        let id = place.dataset(&state, 3).await;
+        place.execute(damage).await;
+        let stranger = keys::destroy(&state, id, Uuid::from_u128(2)).await;
+        assert_eq!(kind(stranger), ProblemKind::NotFound, "{damage}");
+        keys::destroy(&state, id, OWNER).await.unwrap();
+        let left = fhaim_crypto::store::keys::all(&state.base().store)
+            .await
+            .unwrap();
+        assert_eq!(left, [], "{damage}");
     }
 }
 

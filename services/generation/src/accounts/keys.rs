@@ -5,6 +5,7 @@ use fhaim_api::token::Service;
 use fhaim_api::{Page, Paging};
 use fhaim_platform::clock::Millis;
 use fhaim_platform::store::Tx;
+use fhaim_platform::token::SessionUser;
 use fhaim_platform::{Failure, clock};
 use uuid::Uuid;
 
@@ -24,14 +25,18 @@ const MAX_NAME: usize = 100;
 /// used replaces its text, which may have been lost with the response.
 ///
 /// # Errors
-/// An invalid name; too many keys; a key with this identifier that has another name, has been used,
-/// or belongs to another account.
+/// A session that was begun with an API key, which could outlive that key by making another; an invalid name; too many
+/// keys; a key with this identifier that has another name, has been used, or belongs to another account.
 pub async fn make_key(
     state: &State,
-    account: Uuid,
+    user: SessionUser,
     id: Uuid,
     new: NewApiKey,
 ) -> Result<Put<ApiKeyMade>, Failure> {
+    if user.by_key {
+        return Err(Refusal::KeyByKey.into());
+    }
+    let account = user.account;
     let name = checked_name("name", new.name, MAX_NAME)?;
     let text = Secret(format!("{PREFIX}{}", tokens::random()?.0));
     let mut tx = state.base.store.begin().await?;
@@ -115,7 +120,7 @@ pub async fn list_keys(
 ) -> Result<Page<ApiKey>, Failure> {
     let cut = Cut::new(paging)?;
     let keys = store::list(&state.base.store, account, &cut).await?;
-    Ok(cut.page(keys, |key| (key.created_at, key.id)))
+    Ok(cut.page(keys))
 }
 
 /// Deletes a key, so that it can no longer be exchanged.

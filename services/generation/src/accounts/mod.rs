@@ -118,6 +118,7 @@ pub async fn close(
         0 => {}
         datasets => return Err(Refusal::HasDatasets(datasets).into()),
     }
+    store::end_tokens(&mut tx, account).await?;
     store::delete(&mut tx, account).await?;
     state.base.store.owe_forgetting();
     tx.commit().await?;

@@ -83,7 +83,8 @@ impl Hasher {
     }
 
     fn verify(&self, password: &Secret, hash: &str) -> Result<bool, Failure> {
-        let hash = PasswordHash::new(hash).map_err(Failure::internal)?;
+        let hash = PasswordHash::new(hash)
+            .map_err(|_| Failure::damaged("the password hash of the account"))?;
         match self.verify_password(password.0.as_bytes(), &hash) {
             Ok(()) => Ok(true),
             Err(Error::PasswordInvalid) => Ok(false),
@@ -151,7 +152,7 @@ mod tests {
         assert!(!verify("correct house", Some(hash)).await.unwrap());
         assert!(!verify("correct horse", None).await.unwrap());
         let unreadable = verify("a", Some("no hash".into())).await.unwrap_err();
-        assert_eq!(unreadable.kind(), ProblemKind::Internal);
+        assert_eq!(unreadable.kind(), ProblemKind::Damaged);
     }
 
     #[tokio::test]

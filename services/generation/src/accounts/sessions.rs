@@ -12,6 +12,7 @@ use fhaim_platform::Failure;
 use fhaim_platform::clock::Millis;
 use fhaim_platform::security::{self, Event};
 use fhaim_platform::store::Tx;
+use fhaim_platform::token::TokenSession;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -123,8 +124,8 @@ pub async fn end(state: &State, token: &Secret) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ends all sessions of an account. API keys stay valid. Access tokens end at this service, and stay
-/// valid at the others for up to 15 minutes.
+/// Ends all sessions of an account. API keys stay valid. Access tokens end at this service at once, and at the others
+/// within seconds.
 ///
 /// # Errors
 /// A failure of the store.
@@ -135,7 +136,7 @@ pub async fn end_all(state: &State, account: Uuid) -> Result<(), Failure> {
     Ok(tx.commit().await?)
 }
 
-/// Ends all refresh tokens of an account, and its access tokens at this service.
+/// Ends all refresh and access tokens of an account.
 ///
 /// # Errors
 /// A failure of the store.
@@ -192,10 +193,16 @@ async fn add_token(
     Ok(token)
 }
 
+/// Makes a session. One that was begun with an API key has no refresh token.
 fn session(state: &State, account: &Entry, refresh: Option<Secret>) -> Result<Session, Failure> {
     let signer = &state.base.signer;
+    let of = TokenSession {
+        account: account.id,
+        epoch: account.epoch,
+        by_key: refresh.is_none(),
+    };
     let token = |service| {
-        let token = signer.user_token(service, account.id, account.epoch, ACCESS_LIFETIME);
+        let token = signer.session_token(service, of, ACCESS_LIFETIME);
         token.map(Secret)
     };
     Ok(Session {

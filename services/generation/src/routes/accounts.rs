@@ -10,7 +10,7 @@ use fhaim_api::usage::Usage;
 use fhaim_api::{Page, Paging};
 use fhaim_platform::Failure;
 use fhaim_platform::extract::{Brief, Json, Path, Query};
-use fhaim_platform::token::User;
+use fhaim_platform::token::{SessionUser, User};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
@@ -158,7 +158,7 @@ async fn change_password(
 
 /// Ends all sessions of the account.
 ///
-/// API keys stay valid. Access tokens end at this service, and stay valid at the others for up to 15 minutes.
+/// API keys stay valid. Access tokens end at this service at once, and at the others within seconds.
 #[utoipa::path(delete, path = "/v1/account/sessions", tag = "accounts", security(("bearer" = [])),
     responses((status = 204, description = "All sessions have ended"),
         Unauthenticated, Forbidden, Internal, Unavailable))]
@@ -194,7 +194,7 @@ async fn list_keys(
 /// Makes an API key under an identifier that the caller chooses.
 ///
 /// The key's text is shown only in this response. Repeating the call before the key is first used
-/// replaces the text, which may have been lost.
+/// replaces the text, which may have been lost. A session that was begun with an API key makes no keys.
 #[utoipa::path(put, path = "/v1/api-keys/{id}", tag = "accounts", security(("bearer" = [])),
     params(("id" = Uuid, Path)), request_body = NewApiKey,
     responses((status = 201, description = "The key", body = ApiKeyMade),
@@ -203,11 +203,11 @@ async fn list_keys(
         UnsupportedMediaType, Invalid, Internal, Unavailable))]
 async fn make_key(
     Shared(state): Shared<State>,
-    User(account): User,
+    user: SessionUser,
     Path(id): Path<Uuid>,
     Json(new): Json<NewApiKey>,
 ) -> Result<Put<ApiKeyMade>, Failure> {
-    accounts::make_key(&state, account, id, new).await
+    accounts::make_key(&state, user, id, new).await
 }
 
 /// Deletes an API key.

@@ -12,11 +12,12 @@ use fhaim_api::job::{
     Draw, Job, JobEvent, JobEventMessage, ModelView, NewJob, NewNote, ReleasedStatistic,
 };
 use fhaim_api::problem::Problem;
+use fhaim_api::token::EndedTokens;
 use fhaim_api::{Page, Paging};
 use fhaim_platform::Failure;
 use fhaim_platform::extract::{Json, Path, Query};
 use fhaim_platform::program::Program;
-use fhaim_platform::token::{User, Watching};
+use fhaim_platform::token::{SessionUser, User};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
@@ -29,6 +30,7 @@ use crate::answers::{
 };
 use crate::problem::Refusal;
 use crate::put::Put;
+use crate::store::accounts as accounts_store;
 use crate::{State, datasets, events, jobs, results, synthetic};
 
 #[derive(OpenApi)]
@@ -57,6 +59,7 @@ impl Modify for Bearer {
 pub fn documented() -> OpenApiRouter<State> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(jwks))
+        .routes(routes!(ended_tokens))
         .routes(routes!(document))
         .merge(accounts::documented())
         .routes(routes!(list_datasets))
@@ -86,6 +89,14 @@ type Answer<T> = Result<axum::Json<T>, Failure>;
     responses((status = 200, description = "A JSON Web Key Set", body = Object)))]
 async fn jwks(Shared(state): Shared<State>) -> Response {
     axum::Json(state.base.signer.jwks()).into_response()
+}
+
+/// Returns the users' tokens that ended before their expiry. The other services refuse them.
+#[utoipa::path(get, path = "/.well-known/ended-tokens.json", tag = "service",
+    responses((status = 200, description = "Digests of ended tokens", body = EndedTokens)))]
+async fn ended_tokens(Shared(state): Shared<State>) -> Answer<EndedTokens> {
+    let ended = accounts_store::ended_tokens(&state.base().store).await?;
+    Ok(axum::Json(ended))
 }
 
 /// Returns this OpenAPI document.
@@ -337,7 +348,7 @@ impl<S: Sync> FromRequestParts<S> for LastEvent {
         Malformed, Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
 async fn watch_job(
     Shared(state): Shared<State>,
-    user: Watching,
+    user: SessionUser,
     Path(job): Path<Uuid>,
     LastEvent(last): LastEvent,
 ) -> Result<Response, Failure> {

@@ -1,6 +1,8 @@
 //! Accounts.
 
 use fhaim_api::account::Account;
+use fhaim_api::token::EndedTokens;
+use fhaim_platform::clock::Millis;
 use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_platform::{clock, rows};
 use sqlx::{AssertSqlSafe, Row as _};
@@ -94,14 +96,49 @@ pub async fn epoch(store: &Store, id: Uuid) -> Result<Option<u64>, StoreError> {
     row.map(|row| rows::number(&row, "epoch")).transpose()
 }
 
-/// Ends all access tokens of an account at this service.
+/// Ends all access tokens of an account.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn end_tokens(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
-    sqlx::query("UPDATE accounts SET epoch = epoch + 1 WHERE id = $1")
+    let update = "UPDATE accounts SET epoch = epoch + 1 WHERE id = $1 RETURNING epoch - 1 AS ended";
+    let row = sqlx::query(update)
         .bind(id.to_string())
+        .fetch_optional(&mut **tx)
+        .await?;
+    let Some(row) = row else {
+        return Ok(());
+    };
+    let ended = EndedTokens::digest(id, rows::number(&row, "ended")?);
+    sqlx::query("INSERT INTO ended_tokens (digest, ended_at) VALUES ($1, $2)")
+        .bind(ended.to_string())
+        .bind(clock::now())
         .execute(&mut **tx)
+        .await?;
+    Ok(())
+}
+
+/// Returns the access tokens that ended before their expiry.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn ended_tokens(store: &Store) -> Result<EndedTokens, StoreError> {
+    let select = "SELECT digest FROM ended_tokens";
+    let found = sqlx::query(select).fetch_all(store.pool()).await?;
+    let ended = found.iter().map(|row| rows::parsed(row, "digest"));
+    Ok(EndedTokens {
+        ended: ended.collect::<Result<_, _>>()?,
+    })
+}
+
+/// Deletes the tokens that ended before a time.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn forget_ended_tokens(store: &Store, before: Millis) -> Result<(), StoreError> {
+    sqlx::query("DELETE FROM ended_tokens WHERE ended_at < $1")
+        .bind(before)
+        .execute(store.pool())
         .await?;
     Ok(())
 }

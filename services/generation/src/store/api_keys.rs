@@ -7,7 +7,7 @@ use fhaim_platform::{clock, rows};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use crate::paging::Cut;
+use crate::paging::{Cut, Entry};
 
 /// Locks an account's row. Returns whether the account exists and is not disabled.
 ///
@@ -96,7 +96,11 @@ pub async fn insert(
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn list(store: &Store, account: Uuid, cut: &Cut) -> Result<Vec<ApiKey>, StoreError> {
+pub async fn list(
+    store: &Store,
+    account: Uuid,
+    cut: &Cut,
+) -> Result<Vec<Entry<ApiKey>>, StoreError> {
     let found = sqlx::query(
         "SELECT id, name, created_at, last_used_at FROM api_keys WHERE account = $1 \
          AND (created_at < $2 OR (created_at = $2 AND id < $3)) \
@@ -108,7 +112,7 @@ pub async fn list(store: &Store, account: Uuid, cut: &Cut) -> Result<Vec<ApiKey>
     .bind(cut.rows())
     .fetch_all(store.pool())
     .await?;
-    found.iter().map(key).collect()
+    Entry::from_rows(&found, key)
 }
 
 fn key(row: &Row) -> Result<ApiKey, StoreError> {

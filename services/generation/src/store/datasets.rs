@@ -9,7 +9,7 @@ use fhaim_protocol::terms::Terms;
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
-use crate::paging::Cut;
+use crate::paging::{Cut, Entry};
 
 /// Condition: a job takes a run of its dataset because it is under way or has asked for a batch. The
 /// crypto service assigns a run when a job begins, so a failed or cancelled job keeps its run.
@@ -155,26 +155,46 @@ pub async fn find(store: &Store, id: Uuid) -> Result<Option<Found>, StoreError> 
     row.map(found).transpose()
 }
 
+/// Returns the owner of a dataset whose data is not being erased. The dataset may be damaged.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn owner(store: &Store, id: Uuid) -> Result<Option<Uuid>, StoreError> {
+    let row = sqlx::query("SELECT owner FROM datasets WHERE id = $1 AND state <> $2")
+        .bind(id.to_string())
+        .bind(ERASING)
+        .fetch_optional(store.pool())
+        .await?;
+    row.map(|row| rows::parsed(&row, "owner")).transpose()
+}
+
 /// Lists the datasets of which an account is a sole or joint holder, from a cut on.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn list(store: &Store, user: Uuid, cut: &Cut) -> Result<Vec<Dataset>, StoreError> {
-    let query = select(
-        "(owner = $1 OR EXISTS (SELECT 1 FROM holders \
+pub async fn list(store: &Store, user: Uuid, cut: &Cut) -> Result<Vec<Entry<Dataset>>, StoreError> {
+    let rest = "(owner = $1 OR EXISTS (SELECT 1 FROM holders \
          WHERE holders.dataset = datasets.id AND holders.account = $1)) AND state <> $2 \
          AND (created_at < $3 OR (created_at = $3 AND id < $4)) \
-         ORDER BY created_at DESC, id DESC LIMIT $5",
-    );
-    let found = sqlx::query(query)
-        .bind(user.to_string())
-        .bind(ERASING)
-        .bind(cut.before)
-        .bind(&cut.id)
-        .bind(cut.rows())
-        .fetch(store.pool());
-    let found = rows::readable("datasets", found).await?;
-    rows::undamaged(found.iter().map(dataset))
+         ORDER BY created_at DESC, id DESC LIMIT $5";
+    let rows = async |query| {
+        let rows = sqlx::query(query)
+            .bind(user.to_string())
+            .bind(ERASING)
+            .bind(cut.before)
+            .bind(&cut.id)
+            .bind(cut.rows());
+        rows::readable("datasets", rows.fetch(store.pool())).await
+    };
+    let found = rows(select(rest)).await?;
+    let mut entries = Entry::from_rows(&found.rows, dataset)?;
+    if found.left_out > 0 {
+        // Safe: both parts are constants of this crate.
+        let places = format!("SELECT id, created_at FROM datasets WHERE {rest}");
+        let places = rows(AssertSqlSafe(places)).await?;
+        Entry::add_damaged(&mut entries, Entry::from_rows(&places.rows, |_| Ok(()))?);
+    }
+    Ok(entries)
 }
 
 /// Returns a dataset's terms.
@@ -409,12 +429,21 @@ pub async fn deleting(store: &Store) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
 }
 
 /// Deletes a dataset's jobs and their data, and hides the dataset from its owner. The row stays, so
-/// that an interrupted deletion is found and resumed.
+/// that an interrupted deletion is found and resumed. Returns `false` if the dataset is hidden already.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn begin_deletion(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
+pub async fn begin_deletion(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     let id = id.to_string();
+    // Locks the dataset's row first, so that no job is added meanwhile.
+    let hidden = sqlx::query("UPDATE datasets SET state = $1 WHERE id = $2 AND state <> $1")
+        .bind(ERASING)
+        .bind(&id)
+        .execute(&mut **tx)
+        .await?;
+    if hidden.rows_affected() == 0 {
+        return Ok(false);
+    }
     for statement in [
         // Locks the jobs' rows before their events and batches, in the order of the workers.
         // Postgres would abort one of two transactions that lock them in different orders.
@@ -426,12 +455,7 @@ pub async fn begin_deletion(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     ] {
         sqlx::query(statement).bind(&id).execute(&mut **tx).await?;
     }
-    sqlx::query("UPDATE datasets SET state = $1 WHERE id = $2")
-        .bind(ERASING)
-        .bind(&id)
-        .execute(&mut **tx)
-        .await?;
-    Ok(())
+    Ok(true)
 }
 
 /// Deletes the row of a dataset whose data is being erased.

@@ -9,7 +9,7 @@ use fhaim_protocol::terms::Terms;
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
-use crate::paging::Cut;
+use crate::paging::{Cut, Entry};
 use crate::store::events;
 
 /// Name of the table of tasks.
@@ -108,20 +108,27 @@ pub async fn held(store: &Store, user: Uuid, id: Uuid) -> Result<Option<Job>, St
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn list(store: &Store, dataset: Uuid, cut: &Cut) -> Result<Vec<Job>, StoreError> {
-    let query = select(
-        "dataset = $1 \
+pub async fn list(store: &Store, dataset: Uuid, cut: &Cut) -> Result<Vec<Entry<Job>>, StoreError> {
+    let rest = "dataset = $1 \
          AND (created_at < $2 OR (created_at = $2 AND id < $3)) \
-         ORDER BY created_at DESC, id DESC LIMIT $4",
-    );
-    let found = sqlx::query(query)
-        .bind(dataset.to_string())
-        .bind(cut.before)
-        .bind(&cut.id)
-        .bind(cut.rows())
-        .fetch(store.pool());
-    let found = rows::readable("jobs", found).await?;
-    rows::undamaged(found.iter().map(job))
+         ORDER BY created_at DESC, id DESC LIMIT $4";
+    let rows = async |query| {
+        let rows = sqlx::query(query)
+            .bind(dataset.to_string())
+            .bind(cut.before)
+            .bind(&cut.id)
+            .bind(cut.rows());
+        rows::readable("jobs", rows.fetch(store.pool())).await
+    };
+    let found = rows(select(rest)).await?;
+    let mut entries = Entry::from_rows(&found.rows, job)?;
+    if found.left_out > 0 {
+        // Safe: both parts are constants of this crate.
+        let places = format!("SELECT id, created_at FROM jobs WHERE {rest}");
+        let places = rows(AssertSqlSafe(places)).await?;
+        Entry::add_damaged(&mut entries, Entry::from_rows(&places.rows, |_| Ok(()))?);
+    }
+    Ok(entries)
 }
 
 /// Returns a job's state and locks the job until the transaction ends. The caller checks access

@@ -8,7 +8,7 @@ use sqlx::Row as _;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::paging::Cut;
+use crate::paging::{Cut, Entry};
 
 /// Creation time and expiry of a link.
 #[derive(Clone, Copy, Debug)]
@@ -141,7 +141,7 @@ pub async fn insert(
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn list(store: &Store, job: Uuid, cut: &Cut) -> Result<Vec<Link>, StoreError> {
+pub async fn list(store: &Store, job: Uuid, cut: &Cut) -> Result<Vec<Entry<Link>>, StoreError> {
     let found = sqlx::query(
         "SELECT id, name, created_at, expires_at, last_opened_at FROM links WHERE job = $1 \
          AND (created_at < $2 OR (created_at = $2 AND id < $3)) \
@@ -163,7 +163,7 @@ pub async fn list(store: &Store, job: Uuid, cut: &Cut) -> Result<Vec<Link>, Stor
             expires_at: Term::read(row)?.end(),
         })
     };
-    found.iter().map(link).collect()
+    Entry::from_rows(&found, link)
 }
 
 /// Deletes a link to a job. Returns whether it existed.

@@ -22,6 +22,7 @@ over_both!(
     changed_password_ends_other_sessions,
     access_tokens_from_before_a_password_change_are_refused,
     nothing_made_with_an_old_token_works_after_an_account_is_disabled,
+    api_keys_make_no_api_keys,
     operator_lists_and_revokes_api_keys,
     signing_out_everywhere_ends_all_sessions,
     account_without_datasets_can_be_closed,
@@ -379,6 +380,24 @@ async fn nothing_made_with_an_old_token_works_after_an_account_is_disabled(kind:
     }
     let again = service.sign_in("ana@x.example", PASSWORD).await;
     read::<Session>(again, StatusCode::CREATED).await;
+}
+
+/// Otherwise a leaked key could replace itself before it is revoked.
+async fn api_keys_make_no_api_keys(kind: Kind) {
+    let service = Service::start(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let key = ana.new_key("a program").await;
+    let body = json!({ "api_key": key.text });
+    let session = post(&service, "/v1/sessions/api-key", body).await;
+    let session: Session = read(session, StatusCode::CREATED).await;
+    let token = Some(&*session.access_token.0);
+    let path = format!("/v1/api-keys/{}", Uuid::now_v7());
+    let body = json!({ "name": "another" });
+    let refused = service.send_as(token, Method::PUT, &path, Some(body)).await;
+    let told = problem(refused, 403).await.detail.unwrap();
+    assert!(told.contains("sign in with the password"), "{told}");
+    let listed: Page<ApiKey> = ana.get("/v1/api-keys").await;
+    assert_eq!(listed.items.len(), 1);
 }
 
 async fn operator_lists_and_revokes_api_keys(kind: Kind) {

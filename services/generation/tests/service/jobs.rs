@@ -850,14 +850,28 @@ async fn damaged_dataset_is_named_and_does_not_affect_others(kind: Kind) {
         .execute(service.state.base().store.pool())
         .await
         .unwrap();
+    let ids = |page: &Page<Dataset>| Vec::from_iter(page.items.iter().map(|dataset| dataset.id));
     let listed: Page<Dataset> = ana.get("/v1/datasets").await;
-    let ids: Vec<Uuid> = listed.items.iter().map(|dataset| dataset.id).collect();
-    assert_eq!(ids, [whole]);
+    assert_eq!(
+        (ids(&listed), &listed.damaged),
+        (vec![whole], &vec![damaged])
+    );
+    // A damaged dataset does not end a list before its last page.
+    let first: Page<Dataset> = ana.get("/v1/datasets?limit=1").await;
+    let next = first.next.clone().unwrap();
+    let second: Page<Dataset> = ana.get(&format!("/v1/datasets?limit=1&after={next}")).await;
+    let pages = [ids(&first), first.damaged, ids(&second), second.damaged];
+    assert_eq!(pages.concat(), [whole, damaged]);
+    assert_eq!(second.next, None);
     let path = format!("/v1/datasets/{damaged}");
     let told = ana.refused(Method::GET, &path, 500).await.detail.unwrap();
     assert!(told.contains(&damaged.to_string()), "{told}");
     let job = ana.new_job(whole).await;
     ana.wait_for(job.id, JobState::Done).await;
+    let deleted = ana.send(Method::DELETE, &path, None).await;
+    assert!(deleted.status().is_success());
+    let left: Page<Dataset> = ana.get("/v1/datasets").await;
+    assert_eq!((ids(&left), left.damaged), (vec![whole], vec![]));
     service.stop().await;
 }
 

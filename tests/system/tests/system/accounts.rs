@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, process::Command};
 
 use fhaim_api::account::{ApiKeyMade, Credentials, Secret};
 use fhaim_api::problem::ProblemKind;
-use fhaim_kit::{Backing, PASSWORD, ServiceOptions, Services};
+use fhaim_kit::{Backing, PASSWORD, ServiceOptions, Services, until};
 use fhaim_sdk::{Client, Endpoints};
 use uuid::Uuid;
 
@@ -127,6 +127,40 @@ fn disabled_account_cannot_sign_in_until_enabled() {
     assert!(well, "{words}");
     services.sign_in("ana");
     services.run("ana", &["dataset", "list"]);
+}
+
+/// A token that was made before the account was disabled is refused by all services.
+#[test]
+#[ignore = "slow"]
+fn tokens_of_a_disabled_account_delete_nothing() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &[]);
+    let old = tokens(&services, "ana");
+    let delete = |service: usize| {
+        let path = format!("{}/v1/datasets/{dataset}", services.address(service));
+        let http = fhaim_platform::peer::http_client().unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let request = http.delete(path).bearer_auth(&old[service]).send();
+        runtime.block_on(request).unwrap().status().as_u16()
+    };
+    let usage = |service: usize| {
+        let path = format!("{}/v1/usage", services.address(service));
+        ask(&path, Some(&old[service]), None).0
+    };
+    assert_eq!([0, 1, 2].map(usage), [200; 3]);
+    assert!(admin(&services, 0, &["disable", "ana@example.org"]).0);
+    // The other services ask the generation service every few seconds.
+    until(|| match [0, 1, 2].map(usage) {
+        [401, 401, 401] => Ok(()),
+        told => Err(format!("{told:?}")),
+    });
+    assert_eq!([2, 1, 0].map(delete), [401; 3]);
+    assert!(admin(&services, 0, &["enable", "ana@example.org"]).0);
+    assert_eq!([2, 1, 0].map(delete), [401; 3]);
+    services.sign_in("ana");
+    services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
+    services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
 }
 
 /// Makes an API key, and returns its text.

@@ -8,6 +8,7 @@
 mod accounts;
 mod agreement;
 mod crashes;
+mod damage;
 mod deletion;
 mod drill;
 mod fits;

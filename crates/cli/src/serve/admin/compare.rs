@@ -60,9 +60,9 @@ pub async fn run(arguments: &CompareArguments) -> Result<(), Error> {
     }
     let chains = chain::datasets(store).await.map_err(Failure::from)?;
     for &dataset in &chains {
-        if let Some(height) = fhaim_crypto::ledger::break_of_chain(&crypto, dataset).await? {
+        if let Some(damage) = fhaim_crypto::ledger::damage_of_chain(&crypto, dataset).await? {
             differences.push(format!(
-                "{dataset}: crypto's chain is broken at height {height}: its entries were changed"
+                "{dataset}: crypto's ledger is damaged ({damage}): acts are missing, or were changed"
             ));
         }
     }

@@ -99,7 +99,10 @@ impl Writer {
 /// Checks that a dataset's only job was done exactly once: one job, one run, and a single debit for each release.
 /// Returns a description of the difference, if there is one.
 async fn not_once(client: &Client, dataset: Uuid, job: Uuid) -> Result<Option<String>, Error> {
-    let (jobs, ledger) = (client.jobs(dataset).await?, client.ledger(dataset).await?);
+    let (jobs, ledger) = (
+        client.jobs(dataset).await?.items,
+        client.ledger(dataset).await?,
+    );
     let releases = client.releases(job).await?;
     let numbered = (0..).zip(&releases).all(|(number, r)| r.number == number);
     let [only] = jobs.as_slice() else {

@@ -14,7 +14,7 @@ use fhaim_platform::seal::Sealer;
 use fhaim_platform::store::Store;
 use fhaim_platform::token::Signer;
 use fhaim_protocol::terms::Terms;
-use sqlx::{Connection, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -71,7 +71,7 @@ impl Generation {
     pub fn user_token(&self, owner: Uuid) -> Option<Secret> {
         let token = self
             .signer
-            .user_token(Service::Crypto, owner, 0, Duration::from_secs(60));
+            .token_for_user(Service::Crypto, owner, Duration::from_secs(60));
         Some(Secret(token.unwrap()))
     }
 
@@ -125,10 +125,10 @@ impl Place {
     }
 
     /// Executes a statement that the service itself never makes.
-    pub async fn execute(&self, statement: &'static str) {
+    pub async fn execute(&self, statement: &str) {
         let url = format!("sqlite://{}/store.db", self.folder.path().display());
         let mut connection = SqliteConnection::connect(&url).await.unwrap();
-        sqlx::query(statement)
+        sqlx::query(AssertSqlSafe(statement.to_owned()))
             .execute(&mut connection)
             .await
             .unwrap();
