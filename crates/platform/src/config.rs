@@ -13,6 +13,9 @@ use toml::{Table, Value};
 /// The reason why a configuration cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
+    /// There is neither a file nor a variable.
+    #[error("no configuration: name its file with --config, or set the variables {0}*")]
+    None(String),
     /// The file cannot be read.
     #[error("{}: {source}", path.display())]
     Unreadable {
@@ -198,11 +201,16 @@ fn merge<T: DeserializeOwned>(
     variables: impl Iterator<Item = (String, String)>,
 ) -> Result<T, ConfigError> {
     let prefix = prefix(program);
+    let mut is_empty = table.is_empty();
     for (name, text) in variables {
         if let Some(field) = name.strip_prefix(&prefix) {
+            is_empty = false;
             let path: Vec<String> = field.split("__").map(str::to_lowercase).collect();
             set(&mut table, &path, &text).ok_or(ConfigError::Variable(name))?;
         }
+    }
+    if is_empty {
+        return Err(ConfigError::None(prefix));
     }
     T::deserialize(table).map_err(|source| ConfigError::Fields {
         place: place.to_owned(),

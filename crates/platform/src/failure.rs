@@ -148,12 +148,13 @@ impl Failure {
     }
 }
 
+/// For logs and operators: the description and the cause.
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.problem.fmt(f)?;
-        match &self.cause {
-            Some(cause) => write!(f, " ({cause})"),
-            None => Ok(()),
+        match (&self.problem.detail, &self.cause) {
+            (None, Some(cause)) => f.write_str(cause),
+            (Some(detail), Some(cause)) => write!(f, "{detail} ({cause})"),
+            (_, None) => self.problem.fmt(f),
         }
     }
 }

@@ -153,7 +153,8 @@ pub enum Refusal {
     #[error(
         "the stored {what} of dataset {dataset} is damaged: it is missing, or its bytes do not match their digest. \
          Ask the operator of the computation service to restore it from a backup, and then resume with \
-         `fhaim job retry`. If no run has begun, upload the table again"
+         `fhaim job retry`. Without a backup, create a new dataset (`fhaim dataset create`) and upload the table to it. \
+         Over the same records, its cost adds to the cost of this dataset"
     )]
     Damaged {
         /// The dataset.

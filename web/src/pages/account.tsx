@@ -85,7 +85,7 @@ function Sessions() {
       <h2>Sessions</h2>
       <p>Signs out here and everywhere else this account is signed in. API keys stay valid: delete them separately.</p>
       <Confirmed label="Sign out everywhere" title="Sign out everywhere?" dismiss="Not now" action={signOutEverywhere}>
-        <p>Uploads of other sessions may continue for up to 15 minutes.</p>
+        <p>Uploads of other sessions stop within seconds.</p>
       </Confirmed>
     </section>
   );

@@ -512,8 +512,7 @@ Examples:
   fhaim account logout
   fhaim account logout --everywhere
 
-API keys stay valid. The generation service refuses access tokens that were already issued; the other
-services accept theirs for up to 15 minutes.";
+API keys stay valid. With --everywhere, access tokens end at all services within seconds.";
 
 /// Flags of `account logout`.
 #[derive(Debug, Args)]

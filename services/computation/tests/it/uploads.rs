@@ -44,7 +44,7 @@ fn changes(bytes: &[u8], others: &[u8]) -> [Vec<u8>; 2] {
 
 /// Checks that a failure is final, and names the damaged object and its dataset.
 fn assert_names(failure: &Failure, dataset: Uuid, what: &str) {
-    assert_eq!(failure.kind(), ProblemKind::Conflict);
+    assert_eq!(failure.kind(), ProblemKind::Damaged);
     let words = failure.problem.to_string();
     let named = words.contains(what) && words.contains(&dataset.to_string());
     assert!(named && words.contains("digest"), "{words}");

@@ -96,8 +96,9 @@ Examples:
   fhaim admin disable ana@hospital.example --data-dir fhaim-data
   fhaim admin enable ana@hospital.example --data-dir fhaim-data
 
-The generation service refuses the account's access tokens at once. The other services, which know no
-accounts, accept theirs for up to 15 minutes. API keys outlive a new password: see `fhaim admin keys`.";
+The generation service refuses the account's access tokens at once, and the other services within seconds. If
+they cannot reach the generation service, they accept tokens for up to 15 minutes. API keys outlive a new
+password: see `fhaim admin keys`.";
 
 const KEYS_EXAMPLES: &str = "\
 Examples:
@@ -106,8 +107,8 @@ Examples:
   fhaim admin keys ana@hospital.example --data-dir fhaim-data --revoke-all
 
 A list has a line for each key: identifier, time of creation, time of the last use, and name. Revoking a
-key also ends the account's access tokens at the generation service. Programs and people with a valid
-session get new ones without noticing.";
+key also ends the account's access tokens. Programs and people with a valid session get new ones without
+noticing.";
 
 /// Place of a service's store.
 #[derive(Debug, Args)]
