@@ -206,7 +206,7 @@ impl From<BlobError> for Failure {
 impl From<SealError> for Failure {
     fn from(error: SealError) -> Self {
         match error {
-            SealError::Unopened => Self::damaged(error),
+            SealError::Unopened => Self::damaged("a sealed value").because(error),
             other => Self::internal(other),
         }
     }

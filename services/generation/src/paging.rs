@@ -6,7 +6,6 @@ use fhaim_api::{Page, Paging};
 use fhaim_platform::clock::Millis;
 use fhaim_platform::rows;
 use fhaim_platform::store::{Row, StoreError};
-use sqlx::Row as _;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use uuid::Uuid;
@@ -95,7 +94,7 @@ impl<T> Entry<T> {
         row: &Row,
         read: impl Fn(&Row) -> Result<T, StoreError>,
     ) -> Result<Option<Self>, StoreError> {
-        let place = || Ok((row.try_get("created_at")?, rows::parsed(row, "id")?));
+        let place = || Ok((rows::number(row, "created_at")?, rows::parsed(row, "id")?));
         let Some((at, id)) = rows::undamaged(place())? else {
             return Ok(None);
         };

@@ -221,17 +221,29 @@ export function get<T>(service: Service, path: string): Promise<T> {
   return json<T>(service, "GET", path);
 }
 
-/** Returns the items of all pages of a list. */
-export async function list<T>(service: Service, path: string): Promise<T[]> {
-  const items: T[] = [];
+/** The items of a list, and the identifiers of those that are left out because their stored data is damaged. */
+export interface Listed<T> {
+  items: T[];
+  damaged: string[];
+}
+
+/** Returns all pages of a list. */
+export async function listAll<T>(service: Service, path: string): Promise<Listed<T>> {
+  const listed: Listed<T> = { items: [], damaged: [] };
   let after: string | null | undefined;
   do {
     const query = after ? `?after=${encodeURIComponent(after)}` : "";
     const page = await get<Page<T>>(service, `${path}${query}`);
-    items.push(...page.items);
+    listed.items.push(...page.items);
+    listed.damaged.push(...(page.damaged ?? []));
     after = page.next;
   } while (after);
-  return items;
+  return listed;
+}
+
+/** Returns the items of all pages of a list. */
+export async function list<T>(service: Service, path: string): Promise<T[]> {
+  return (await listAll<T>(service, path)).items;
 }
 
 /** Returns a message for any error. */

@@ -2,7 +2,7 @@
 import { drop } from "../crypto/uploads";
 import { forgetUpload } from "../crypto/journal";
 import { forgetRead } from "../crypto/remembered";
-import { call, forget, get, isMissing, list, Refusal, signedInAs, signIn } from "./client";
+import { call, forget, get, hasWitness, isMissing, list, listAll, Refusal, signedInAs, signIn } from "./client";
 import { withdraw } from "./keys";
 import { computationsOf, partOf } from "./parts";
 import type { Dataset, Job } from "./types";
@@ -15,20 +15,24 @@ function unless(kinds: string[]): (error: unknown) => void {
   };
 }
 
+/** Returns whether a service does not know an object, or cannot read its stored data. */
+function isMissingOrDamaged(error: unknown): boolean {
+  return isMissing(error) || (error instanceof Refusal && error.kind === "damaged");
+}
+
 /**
  * Deletes a dataset everywhere, as its maker. The generation service marks it first, and continues the deletion if this
  * page is closed. Running jobs are stopped first. Then the keys are destroyed, after which
  * nothing can be decrypted, even if a later step fails. Repeating the call continues the deletion.
  */
 export async function deleteDataset(id: string): Promise<void> {
-  // If the generation service has forgotten it, all other services deleted it before.
-  const computations = await get<Dataset>("generation", `/v1/datasets/${id}`).then(computationsOf, (error: unknown) => {
-    if (isMissing(error)) return ["computation" as const];
-    throw error;
+  const computations = await get<Dataset>("generation", `/v1/datasets/${id}`).then(computationsOf, async (error: unknown) => {
+    if (!isMissingOrDamaged(error)) throw error;
+    return (await hasWitness()) ? (["computation", "witness"] as const) : (["computation"] as const);
   });
   await call("generation", "PUT", `/v1/datasets/${id}/deletion`).catch(unless(["not-found"]));
   const jobs = await list<Job>("generation", `/v1/datasets/${id}/jobs`).catch((error: unknown) => {
-    if (isMissing(error)) return [];
+    if (isMissingOrDamaged(error)) return [];
     throw error;
   });
   for (const job of jobs.filter(({ state }) => !FINAL.includes(state))) {
@@ -47,11 +51,13 @@ export async function deleteDataset(id: string): Promise<void> {
 export async function closeAccount(password: string): Promise<void> {
   // A wrong password is rejected before anything is deleted.
   await signIn(signedInAs() ?? "", password);
-  for (const dataset of await list<Dataset>("generation", "/v1/datasets")) {
+  const { items, damaged } = await listAll<Dataset>("generation", "/v1/datasets");
+  for (const dataset of items) {
     const part = await partOf(dataset);
     if (part === 0) await deleteDataset(dataset.id);
     else await withdraw(dataset, part);
   }
+  for (const id of damaged) await deleteDataset(id);
   await call("generation", "DELETE", "/v1/account", { json: { password } });
   forget();
 }

@@ -39,4 +39,6 @@ export type DatasetLedger = Crypto["schemas"]["DatasetLedger"];
 export interface Page<T> {
   items: T[];
   next?: string | null;
+  /** Identifiers of items that are left out because their stored data is damaged. */
+  damaged?: string[];
 }

@@ -1,11 +1,13 @@
 import { Link } from "react-router";
-import { list } from "../api/client";
+import { listAll } from "../api/client";
+import { deleteDataset } from "../api/deletion";
 import type { Dataset } from "../api/types";
-import { Loading, Trouble, useLoad, useTitle, When } from "../components/ui";
+import { Confirmed, Loading, Trouble, useLoad, useTitle, When } from "../components/ui";
 
 export function Datasets() {
   useTitle("Datasets");
-  const { value, error, reload } = useLoad(() => list<Dataset>("generation", "/v1/datasets"), "");
+  const { value: listed, error, reload } = useLoad(() => listAll<Dataset>("generation", "/v1/datasets"), "");
+  const value = listed?.items;
   return (
     <main id="content">
       <div className="row ends">
@@ -14,9 +16,28 @@ export function Datasets() {
       </div>
       <Trouble error={error} retry={reload} />
       {!value && error === undefined && <Loading />}
-      {value?.length === 0 && <Empty />}
+      {listed?.damaged.map((id) => <Damaged key={id} id={id} reload={reload} />)}
+      {value?.length === 0 && listed?.damaged.length === 0 && <Empty />}
       {value && value.length > 0 && <Table datasets={value} />}
     </main>
+  );
+}
+
+function Damaged({ id, reload }: { id: string; reload: () => void }) {
+  const remove = async () => {
+    await deleteDataset(id);
+    reload();
+  };
+  return (
+    <div className="notice bad">
+      <p>
+        The stored data of dataset {id} is damaged. Ask the operator of the generation service to restore it from a
+        backup, or delete the dataset.
+      </p>
+      <Confirmed label="Delete" title="Delete this dataset?" action={remove}>
+        <p>Its keys and all its results are deleted too. This cannot be undone.</p>
+      </Confirmed>
+    </div>
   );
 }
 

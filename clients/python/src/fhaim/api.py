@@ -23,6 +23,7 @@ from fhaim.models import (
     DatasetPage,
     DebitedByServices,
     Decrypted,
+    EndedTokens,
     Job,
     JobPage,
     KeyExchange,
@@ -68,6 +69,12 @@ class Generation:
 
     def __init__(self, transport: Transport) -> None:
         self._http = transport
+
+    def ended_tokens(self) -> EndedTokens:
+        """Returns the users' tokens that ended before their expiry. The other services refuse
+        them.
+        """
+        return self._http.json(EndedTokens, "GET", "/.well-known/ended-tokens.json", signed=False)
 
     def jwks(self) -> dict[str, Any]:
         """Returns the public keys of this service's token signatures."""

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -570,9 +571,11 @@ class Client:
         removed from the usage history of this machine (with the wheel)."""
         identifier = _identifier(dataset)
         is_unused = self._is_unused(identifier)
-        # If the generation service has forgotten it, all others deleted it before.
-        shown = _if_there(lambda: self.generation.show_dataset(identifier))
-        both = [self.computation] if shown is None else self._computations(shown)
+        shown = _if_there(lambda: self.generation.show_dataset(identifier), other=("damaged",))
+        if shown is not None:
+            both = self._computations(shown)
+        else:
+            both = [self.computation, *([self.witness] if self._login.has("witness") else [])]
         deletions = [service.delete for service in both]
         for delete in (self.crypto.destroy, *deletions, self.generation.delete_dataset):
             try:
@@ -940,23 +943,30 @@ def _new(identifier: UUID | str | None) -> UUID:
 
 
 def _all(page: Callable[..., Any]) -> list[Any]:
-    """Returns all items of a list that comes in pages."""
+    """Returns all items of a list that comes in pages. Warns of items whose stored data is damaged."""
     items: list[Any] = []
     after = None
     while True:
         part = page(after=after, limit=100)
         items += part.items
         after = part.next
+        for identifier in part.damaged or ():
+            warnings.warn(
+                f"{identifier} is left out: the service's stored data of it is damaged. Ask the operator "
+                "to restore it from a backup",
+                stacklevel=3,
+            )
         if after is None:
             return items
 
 
-def _if_there(call: Callable[[], Any]) -> Any:
-    """Returns a service's answer, or None if the object does not exist."""
+def _if_there(call: Callable[[], Any], *, other: tuple[str, ...] = ()) -> Any:
+    """Returns a service's answer, or None if the object does not exist or the error has a kind in
+    ``other``."""
     try:
         return call()
     except Error as error:
-        if error.kind != "not-found":
+        if error.kind not in ("not-found", *other):
             raise
         return None
 

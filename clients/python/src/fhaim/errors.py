@@ -13,6 +13,7 @@ _WAYS_OUT = {
     "too-many-requests": "Wait, and try again.",
     "unavailable": "Try again later; completed work is kept.",
     "unreachable": "Check the address and the network, and try again.",
+    "damaged": "Ask the operator of the service to restore the data from a backup.",
     "internal": "Try again; if the problem persists, give the request's identifier to the "
     "operator.",
 }

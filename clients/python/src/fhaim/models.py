@@ -340,6 +340,17 @@ class Decrypted:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EndedTokens:
+    """Tokens that ended before their expiry: those of an account whose password was changed,
+    that was disabled or deleted, or whose sessions were ended. The list is public and names
+    no account.
+    """
+
+    ended: list[str]
+    """The digest of each account and number (`EndedTokens::digest`)."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class HappeningState:
     """The state changed."""
 
@@ -873,6 +884,9 @@ class ApiKeyPage:
     items: list[ApiKey]
     """The items, newest first."""
 
+    damaged: list[UUID] | None = None
+    """Identifiers of items that are left out because their stored data is damaged."""
+
     next: str | None = None
     """Value of `after` that continues the list. Absent at its end."""
 
@@ -883,6 +897,9 @@ class AuditEntryPage:
 
     items: list[AuditEntry]
     """The items, newest first."""
+
+    damaged: list[UUID] | None = None
+    """Identifiers of items that are left out because their stored data is damaged."""
 
     next: str | None = None
     """Value of `after` that continues the list. Absent at its end."""
@@ -895,6 +912,9 @@ class DatasetPage:
     items: list[Dataset]
     """The items, newest first."""
 
+    damaged: list[UUID] | None = None
+    """Identifiers of items that are left out because their stored data is damaged."""
+
     next: str | None = None
     """Value of `after` that continues the list. Absent at its end."""
 
@@ -905,6 +925,9 @@ class JobPage:
 
     items: list[Job]
     """The items, newest first."""
+
+    damaged: list[UUID] | None = None
+    """Identifiers of items that are left out because their stored data is damaged."""
 
     next: str | None = None
     """Value of `after` that continues the list. Absent at its end."""
@@ -917,6 +940,9 @@ class LedgerEntryPage:
     items: list[LedgerEntry]
     """The items, newest first."""
 
+    damaged: list[UUID] | None = None
+    """Identifiers of items that are left out because their stored data is damaged."""
+
     next: str | None = None
     """Value of `after` that continues the list. Absent at its end."""
 
@@ -928,6 +954,9 @@ class LinkPage:
     items: list[Link]
     """The items, newest first."""
 
+    damaged: list[UUID] | None = None
+    """Identifiers of items that are left out because their stored data is damaged."""
+
     next: str | None = None
     """Value of `after` that continues the list. Absent at its end."""
 
@@ -938,6 +967,9 @@ class ReleasedBatchPage:
 
     items: list[ReleasedBatch]
     """The items, newest first."""
+
+    damaged: list[UUID] | None = None
+    """Identifiers of items that are left out because their stored data is damaged."""
 
     next: str | None = None
     """Value of `after` that continues the list. Absent at its end."""
@@ -1350,7 +1382,7 @@ Partition = Literal["records", "columns"]
 ProblemKind = Literal[
     "malformed", "invalid", "unauthenticated", "forbidden", "not-found", "method-not-allowed",
     "conflict", "too-large", "unsupported-media-type", "digest-mismatch", "budget-spent", "refused",
-    "frozen", "restored", "quota", "too-many-requests", "full", "unavailable", "internal",
+    "frozen", "restored", "quota", "too-many-requests", "full", "unavailable", "damaged", "internal",
 ]
 """The kind of a problem. Programs should use the kind, not the text."""
 

@@ -50,6 +50,11 @@ class Login:
         """The tokens of one service."""
         return _Of(self, service)
 
+    def has(self, service: str) -> bool:
+        """Returns whether the session has a token for a service."""
+        with self._lock:
+            return self._session is not None and _tokens(self._session)[service] is not None
+
     def access(self, service: str, refused: str | None = None) -> str:
         """Returns a service's token that has not expired and is not the rejected one."""
         with self._lock:
@@ -105,15 +110,19 @@ class _Of:
         return self._login.access(self._service, refused)
 
 
-def _token(session: Session, service: str) -> str:
-    """Returns the token for calls to a service."""
-    tokens = {
+def _tokens(session: Session) -> dict[str, str | None]:
+    """Returns the token for calls to each service."""
+    return {
         "generation": session.access_token,
         "computation": session.computation_token,
         "witness": session.witness_token,
         "crypto": session.crypto_token,
     }
-    token = tokens[service]
+
+
+def _token(session: Session, service: str) -> str:
+    """Returns the token for calls to a service."""
+    token = _tokens(session)[service]
     if token is None:
         raise Error(
             "unavailable",

@@ -343,7 +343,7 @@ async fn changed_public_keys_are_detected() {
         other[whole.len() / 2] ^= 1;
         std::fs::write(file, other).unwrap();
         let read = keys::part(&state, &stored, part).await;
-        assert_eq!(kind(read), ProblemKind::Internal);
+        assert_eq!(kind(read), ProblemKind::Damaged);
     }
 }
 

@@ -28,7 +28,8 @@ fn operations() -> Vec<(Method, String, Value)> {
 }
 
 /// Routes that need no token.
-const OPEN: [&str; 6] = [
+const OPEN: [&str; 7] = [
+    "/.well-known/ended-tokens.json",
     "/.well-known/jwks.json",
     "/openapi.json",
     "/v1/accounts",

@@ -15,6 +15,7 @@ use fhaim_api::{
         DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, NewSignature, Receipt, RunStanding,
         UploadKeyRequest, UploadKeySeeds, UploadSeedCall,
     },
+    token::EndedTokens,
     upload::{Complete, Missing, NewUpload, Upload},
 };
 use fhaim_he::{
@@ -169,6 +170,10 @@ fn is_known(message: &Message, params: &Parameters, form: &Form) -> bool {
             for key in keys["keys"].as_array().unwrap() {
                 assert!(key.get("d").is_none(), "{place}");
             }
+        }
+        (_, GENERATION, "GET /.well-known/ended-tokens.json") => {
+            silent();
+            exactly::<EndedTokens>(received, &place);
         }
         // Accounts: data about users, not about records.
         (HOLDER, GENERATION, "POST /v1/accounts" | "POST /v1/sessions" | "GET /v1/account") => {}
@@ -331,7 +336,11 @@ pub(super) fn check(job: &Job, layouts: &[Option<Layout>]) {
     ] {
         let calls = job.messages.iter().filter(|m| (m.from, m.to) == link);
         for call in calls {
-            let allowed = ["GET /.well-known/jwks.json", HEALTH];
+            let allowed = [
+                "GET /.well-known/jwks.json",
+                "GET /.well-known/ended-tokens.json",
+                HEALTH,
+            ];
             assert!(allowed.contains(&&*call.call), "{link:?}: {}", call.call);
         }
     }

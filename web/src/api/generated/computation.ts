@@ -402,7 +402,7 @@ export interface components {
          * @description The kind of a problem. Programs should use the kind, not the text.
          * @enum {string}
          */
-        ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "frozen" | "restored" | "quota" | "too-many-requests" | "full" | "unavailable" | "internal";
+        ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "frozen" | "restored" | "quota" | "too-many-requests" | "full" | "unavailable" | "damaged" | "internal";
         /**
          * @description The end of a dataset's ledger at some time, signed by the crypto service. The ledger is a hash
          *     chain: a receipt shows whether the service was set back to a state before it.

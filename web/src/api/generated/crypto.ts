@@ -603,6 +603,8 @@ export interface components {
         };
         /** @description A page of a list: `items`, and the start of the next page if there is one. */
         Page_AuditEntry: {
+            /** @description Identifiers of items that are left out because their stored data is damaged. */
+            damaged?: string[];
             /** @description The items, newest first. */
             items: {
                 /** @description The requested action. */
@@ -627,6 +629,8 @@ export interface components {
         };
         /** @description A page of a list: `items`, and the start of the next page if there is one. */
         Page_LedgerEntry: {
+            /** @description Identifiers of items that are left out because their stored data is damaged. */
+            damaged?: string[];
             /** @description The items, newest first. */
             items: {
                 /** @description The hashed text: JSON. */
@@ -642,6 +646,8 @@ export interface components {
         };
         /** @description A page of a list: `items`, and the start of the next page if there is one. */
         Page_ReleasedBatch: {
+            /** @description Identifiers of items that are left out because their stored data is damaged. */
+            damaged?: string[];
             /** @description The items, newest first. */
             items: {
                 /** @description The integers of each release. */
@@ -711,7 +717,7 @@ export interface components {
          * @description The kind of a problem. Programs should use the kind, not the text.
          * @enum {string}
          */
-        ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "frozen" | "restored" | "quota" | "too-many-requests" | "full" | "unavailable" | "internal";
+        ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "frozen" | "restored" | "quota" | "too-many-requests" | "full" | "unavailable" | "damaged" | "internal";
         /**
          * @description The end of a dataset's ledger at some time, signed by the crypto service. The ledger is a hash
          *     chain: a receipt shows whether the service was set back to a state before it.
