@@ -80,7 +80,7 @@ pub struct Claims {
     /// Absent if the generation service itself calls another service for a user.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub epoch: Option<u64>,
-    /// Whether the session was begun with an API key instead of a password.
+    /// Whether an API key, instead of a password, began the session.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub by_key: bool,
     /// Issued at, seconds since 1970.

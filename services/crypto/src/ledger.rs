@@ -119,7 +119,7 @@ pub async fn job_ledger(
     JobLedger::read(rules, job, run, releases, debited).map_err(failure)
 }
 
-/// Returns what is damaged in a dataset's stored chain.
+/// Returns the damage of a dataset's stored chain.
 ///
 /// # Errors
 /// A failure of the store.

@@ -84,7 +84,7 @@ pub enum Refusal {
     /// An API key with this identifier has already been used.
     #[error("this API key has been used, so its text cannot be replaced; create another key")]
     UsedKey,
-    /// A session that was begun with an API key makes an API key.
+    /// A session from an API key makes an API key.
     #[error("an API key cannot make API keys: sign in with the password")]
     KeyByKey,
     /// Too many API keys.

@@ -20,7 +20,7 @@ pub struct SessionUser {
     pub account: Uuid,
     /// The number of the token ([`Program::check_account`]).
     pub epoch: Option<u64>,
-    /// Whether the session was begun with an API key.
+    /// Whether an API key began the session.
     pub by_key: bool,
 }
 

@@ -49,7 +49,7 @@ pub struct TokenSession {
     pub account: Uuid,
     /// The number of the account's tokens ([`Claims::epoch`]).
     pub epoch: u64,
-    /// Whether the session was begun with an API key.
+    /// Whether an API key began the session.
     pub by_key: bool,
 }
 

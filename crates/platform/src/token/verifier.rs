@@ -91,7 +91,7 @@ struct Ended {
 }
 
 impl Ended {
-    /// Asks for the list, unless it was asked for a moment ago. If there is no answer, the last list stays: tokens
+    /// Fetches the list, unless the last request was a moment ago. If there is no answer, the last list stays: tokens
     /// expire soon, and an outage of the generation service must not stop uploads.
     async fn refresh(&self, http: &reqwest::Client) {
         let Some(address) = &self.address else {

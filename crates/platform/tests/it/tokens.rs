@@ -255,7 +255,7 @@ async fn tokens_are_refused_seconds_after_they_expire() {
 }
 
 #[tokio::test]
-async fn ended_tokens_are_refused_and_their_list_is_asked_for_now_and_then() {
+async fn ended_tokens_are_refused_and_the_service_fetches_their_list_rarely() {
     let account = Uuid::from_u128(1);
     let ended = vec![EndedTokens::digest(account, 3)];
     let list = serde_json::to_string(&EndedTokens { ended }).unwrap();

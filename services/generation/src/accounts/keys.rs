@@ -25,7 +25,7 @@ const MAX_NAME: usize = 100;
 /// used replaces its text, which may have been lost with the response.
 ///
 /// # Errors
-/// A session that was begun with an API key, which could outlive that key by making another; an invalid name; too many
+/// A session from an API key, which could outlive that key by making another; an invalid name; too many
 /// keys; a key with this identifier that has another name, has been used, or belongs to another account.
 pub async fn make_key(
     state: &State,

@@ -193,7 +193,7 @@ async fn add_token(
     Ok(token)
 }
 
-/// Makes a session. One that was begun with an API key has no refresh token.
+/// Makes a session. One from an API key has no refresh token.
 fn session(state: &State, account: &Entry, refresh: Option<Secret>) -> Result<Session, Failure> {
     let signer = &state.base.signer;
     let of = TokenSession {

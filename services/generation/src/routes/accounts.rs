@@ -194,7 +194,7 @@ async fn list_keys(
 /// Makes an API key under an identifier that the caller chooses.
 ///
 /// The key's text is shown only in this response. Repeating the call before the key is first used
-/// replaces the text, which may have been lost. A session that was begun with an API key makes no keys.
+/// replaces the text, which may have been lost. A session from an API key makes no keys.
 #[utoipa::path(put, path = "/v1/api-keys/{id}", tag = "accounts", security(("bearer" = [])),
     params(("id" = Uuid, Path)), request_body = NewApiKey,
     responses((status = 201, description = "The key", body = ApiKeyMade),
