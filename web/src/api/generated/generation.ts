@@ -155,7 +155,7 @@ export interface paths {
         /**
          * Makes an API key under an identifier that the caller chooses.
          * @description The key's text is shown only in this response. Repeating the call before the key is first used
-         *     replaces the text, which may have been lost. A session that was begun with an API key makes no keys.
+         *     replaces the text, which may have been lost. A session from an API key makes no keys.
          */
         put: operations["make_key"];
         post?: never;
