@@ -35,9 +35,11 @@ CREATE INDEX refresh_tokens_account ON refresh_tokens (account);
 
 CREATE INDEX refresh_tokens_expiry ON refresh_tokens (expires_at);
 
--- Tokens that ended before their expiry, by the digests of account and number. ended_at is the time of the end.
+-- Tokens that ended before their expiry: those of an account, given by the digest of its identifier, with a number below
+-- epoch. ended_at is the time of the last end.
 CREATE TABLE ended_tokens (
-    digest TEXT PRIMARY KEY,
+    account TEXT PRIMARY KEY,
+    epoch BIGINT NOT NULL,
     ended_at BIGINT NOT NULL
 );
 

@@ -91,20 +91,26 @@ pub struct Claims {
     pub jti: Uuid,
 }
 
-/// Tokens that ended before their expiry: those of an account whose password was changed, that was disabled or deleted,
+/// Tokens that ended before their expiry: those of accounts whose password was changed, that were disabled or deleted,
 /// or whose sessions were ended. The list is public and names no account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EndedTokens {
-    /// The digest of each account and number ([`EndedTokens::digest`]).
-    pub ended: Vec<Digest>,
+    /// The accounts.
+    pub accounts: Vec<AccountTokens>,
 }
 
-impl EndedTokens {
-    /// Returns the entry for the tokens of an account with a number ([`Claims::epoch`]).
-    pub fn digest(account: Uuid, epoch: u64) -> Digest {
-        let mut bytes = b"fhaim ended tokens".to_vec();
-        bytes.extend_from_slice(account.as_bytes());
-        bytes.extend_from_slice(&epoch.to_le_bytes());
-        Digest::of(&bytes)
+/// The ended tokens of an account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AccountTokens {
+    /// Digest of the account's identifier ([`AccountTokens::digest`]).
+    pub account: Digest,
+    /// Tokens with a smaller number ([`Claims::epoch`]) have ended.
+    pub epoch: u64,
+}
+
+impl AccountTokens {
+    /// Returns the digest of an account's identifier.
+    pub fn digest(account: Uuid) -> Digest {
+        Digest::of(&[b"fhaim ended tokens", account.as_bytes().as_slice()].concat())
     }
 }

@@ -26,6 +26,17 @@ class Account:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AccountTokens:
+    """The ended tokens of an account."""
+
+    account: str
+    """Digest of the account's identifier (`AccountTokens::digest`)."""
+
+    epoch: int
+    """Tokens with a smaller number (`Claims::epoch`) have ended."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ApiKey:
     """An API key, without its text."""
 
@@ -341,13 +352,13 @@ class Decrypted:
 
 @dataclass(frozen=True, kw_only=True)
 class EndedTokens:
-    """Tokens that ended before their expiry: those of an account whose password was changed,
-    that was disabled or deleted, or whose sessions were ended. The list is public and names
-    no account.
+    """Tokens that ended before their expiry: those of accounts whose password was changed, that
+    were disabled or deleted, or whose sessions were ended. The list is public and names no
+    account.
     """
 
-    ended: list[str]
-    """The digest of each account and number (`EndedTokens::digest`)."""
+    accounts: list[AccountTokens]
+    """The accounts."""
 
 
 @dataclass(frozen=True, kw_only=True)

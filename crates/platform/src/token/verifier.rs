@@ -2,13 +2,13 @@
 
 use fhaim_api::Digest;
 use fhaim_api::problem::ProblemKind;
-use fhaim_api::token::{Claims, EndedTokens, Role, Service};
+use fhaim_api::token::{AccountTokens, Claims, EndedTokens, Role, Service};
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::jwk::JwkSet;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
@@ -84,7 +84,8 @@ impl Issuer {
 struct Ended {
     /// Address of the list; `None` at the generation service.
     address: Option<String>,
-    known: RwLock<HashSet<Digest>>,
+    /// The smallest number of a valid token, by the digest of its account.
+    known: RwLock<HashMap<Digest, u64>>,
     /// The time of the last request for the list, and whether it succeeded. It is locked during the request, so that
     /// several callers wait for one answer.
     asked: Mutex<Option<(Instant, bool)>>,
@@ -106,7 +107,8 @@ impl Ended {
         match list {
             Ok(list) => {
                 let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-                *known = list.ended.into_iter().collect();
+                let accounts = list.accounts.into_iter();
+                *known = accounts.map(|of| (of.account, of.epoch)).collect();
             }
             Err(error) if before.is_none_or(|(_, reached)| reached) => {
                 tracing::warn!(%error, address, "cannot fetch the ended tokens: they are accepted until they expire");
@@ -115,9 +117,10 @@ impl Ended {
         }
     }
 
-    fn contains(&self, digest: &Digest) -> bool {
+    fn contains(&self, account: Uuid, epoch: u64) -> bool {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.contains(digest)
+        let least = known.get(&AccountTokens::digest(account));
+        least.is_some_and(|&least| epoch < least)
     }
 }
 
@@ -185,7 +188,7 @@ impl Verifier {
             return Ok(());
         };
         self.ended.refresh(&self.http).await;
-        if !self.ended.contains(&EndedTokens::digest(account, epoch)) {
+        if !self.ended.contains(account, epoch) {
             return Ok(());
         }
         let reason = "its account has ended it";

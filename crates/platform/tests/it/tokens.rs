@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_dalek::SigningKey;
 use fhaim_api::problem::{Problem, ProblemKind};
-use fhaim_api::token::{Claims, EndedTokens, Role, Service};
+use fhaim_api::token::{AccountTokens, Claims, EndedTokens, Role, Service};
 use fhaim_kit::config::{postgres, sqlite};
 use fhaim_platform::peer::{Body, PeerClient, PeerError, http_client};
 use fhaim_platform::seal::Sealer;
@@ -257,15 +257,20 @@ async fn tokens_are_refused_seconds_after_they_expire() {
 #[tokio::test]
 async fn ended_tokens_are_refused_and_the_service_fetches_their_list_rarely() {
     let account = Uuid::from_u128(1);
-    let ended = vec![EndedTokens::digest(account, 3)];
-    let list = serde_json::to_string(&EndedTokens { ended }).unwrap();
+    let accounts = vec![AccountTokens {
+        account: AccountTokens::digest(account),
+        epoch: 4,
+    }];
+    let list = serde_json::to_string(&EndedTokens { accounts }).unwrap();
     let script = Script::new(&[(200, list)]);
     let crypto = Crypto::trusting(&[(Service::Generation, &script.start().await)]).await;
     let check = |account, epoch| crypto.verifier.check_ended(account, epoch);
     let started = Instant::now();
     for _ in 0..50 {
-        let refused = check(account, Some(3)).await.unwrap_err();
-        assert_eq!(refused.kind(), ProblemKind::Unauthenticated);
+        for ended in [0, 3] {
+            let refused = check(account, Some(ended)).await.unwrap_err();
+            assert_eq!(refused.kind(), ProblemKind::Unauthenticated);
+        }
         check(account, Some(4)).await.unwrap();
         check(account, None).await.unwrap();
         check(Uuid::from_u128(2), Some(3)).await.unwrap();

@@ -93,7 +93,7 @@ async fn jwks(Shared(state): Shared<State>) -> Response {
 
 /// Returns the users' tokens that ended before their expiry. The other services refuse them.
 #[utoipa::path(get, path = "/.well-known/ended-tokens.json", tag = "service",
-    responses((status = 200, description = "Digests of ended tokens", body = EndedTokens)))]
+    responses((status = 200, description = "Accounts with ended tokens", body = EndedTokens)))]
 async fn ended_tokens(Shared(state): Shared<State>) -> Answer<EndedTokens> {
     let ended = accounts_store::ended_tokens(&state.base().store).await?;
     Ok(axum::Json(ended))

@@ -1,7 +1,7 @@
 //! Accounts.
 
 use fhaim_api::account::Account;
-use fhaim_api::token::EndedTokens;
+use fhaim_api::token::{AccountTokens, EndedTokens};
 use fhaim_platform::clock::Millis;
 use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_platform::{clock, rows};
@@ -101,7 +101,7 @@ pub async fn epoch(store: &Store, id: Uuid) -> Result<Option<u64>, StoreError> {
 /// # Errors
 /// A failure of the store.
 pub async fn end_tokens(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
-    let update = "UPDATE accounts SET epoch = epoch + 1 WHERE id = $1 RETURNING epoch - 1 AS ended";
+    let update = "UPDATE accounts SET epoch = epoch + 1 WHERE id = $1 RETURNING epoch";
     let row = sqlx::query(update)
         .bind(id.to_string())
         .fetch_optional(&mut **tx)
@@ -109,9 +109,11 @@ pub async fn end_tokens(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     let Some(row) = row else {
         return Ok(());
     };
-    let ended = EndedTokens::digest(id, rows::number(&row, "ended")?);
-    sqlx::query("INSERT INTO ended_tokens (digest, ended_at) VALUES ($1, $2)")
-        .bind(ended.to_string())
+    let insert = "INSERT INTO ended_tokens (account, epoch, ended_at) VALUES ($1, $2, $3) \
+         ON CONFLICT (account) DO UPDATE SET epoch = $2, ended_at = $3";
+    sqlx::query(insert)
+        .bind(AccountTokens::digest(id).to_string())
+        .bind(row.try_get::<i64, _>("epoch")?)
         .bind(clock::now())
         .execute(&mut **tx)
         .await?;
@@ -123,11 +125,20 @@ pub async fn end_tokens(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
 /// # Errors
 /// A failure of the store.
 pub async fn ended_tokens(store: &Store) -> Result<EndedTokens, StoreError> {
-    let select = "SELECT digest FROM ended_tokens";
+    let select = "SELECT account, epoch FROM ended_tokens";
     let found = sqlx::query(select).fetch_all(store.pool()).await?;
-    let ended = found.iter().map(|row| rows::parsed(row, "digest"));
+    let of_account = |row: &Row| {
+        Ok(AccountTokens {
+            account: rows::parsed(row, "account")?,
+            epoch: rows::number(row, "epoch")?,
+        })
+    };
+    let accounts = found
+        .iter()
+        .map(of_account)
+        .collect::<Result<_, StoreError>>();
     Ok(EndedTokens {
-        ended: ended.collect::<Result<_, _>>()?,
+        accounts: accounts?,
     })
 }
 

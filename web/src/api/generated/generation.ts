@@ -650,6 +650,16 @@ export interface components {
              */
             id: string;
         };
+        /** @description The ended tokens of an account. */
+        AccountTokens: {
+            /** @description Digest of the account's identifier ([`AccountTokens::digest`]). */
+            account: components["schemas"]["Digest"];
+            /**
+             * Format: int64
+             * @description Tokens with a smaller number ([`Claims::epoch`]) have ended.
+             */
+            epoch: number;
+        };
         /** @description An API key, without its text. */
         ApiKey: {
             /**
@@ -760,12 +770,12 @@ export interface components {
         /** @description A SHA-256 digest. 64 lower-case hexadecimal digits in JSON. */
         Digest: string;
         /**
-         * @description Tokens that ended before their expiry: those of an account whose password was changed, that was disabled or deleted,
+         * @description Tokens that ended before their expiry: those of accounts whose password was changed, that were disabled or deleted,
          *     or whose sessions were ended. The list is public and names no account.
          */
         EndedTokens: {
-            /** @description The digest of each account and number ([`EndedTokens::digest`]). */
-            ended: components["schemas"]["Digest"][];
+            /** @description The accounts. */
+            accounts: components["schemas"]["AccountTokens"][];
         };
         /** @description An event of a job. */
         Happening: {
@@ -1508,7 +1518,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Digests of ended tokens */
+            /** @description Accounts with ended tokens */
             200: {
                 headers: {
                     [name: string]: unknown;
