@@ -16,3 +16,8 @@ INSERT INTO readiness (checks) VALUES (0);
 -- Accounts whose holdings are limited. A transaction locks the owner's row while it counts what the owner has
 -- and adds to it, so that two simultaneous calls cannot both take the last place.
 CREATE TABLE owners (owner TEXT PRIMARY KEY);
+
+-- The service that the database belongs to: one row.
+CREATE TABLE service (
+    name TEXT PRIMARY KEY
+);

@@ -244,6 +244,9 @@ fn batch_messages_are_unchanged() {
     let statuses = vec![
         BatchStatus::Queued,
         BatchStatus::Running { seconds: 1.5 },
+        BatchStatus::Waiting {
+            reason: reason.clone(),
+        },
         released(),
         BatchStatus::Refused {
             reason,

@@ -87,6 +87,11 @@ pub enum BatchStatus {
         /// Seconds since a worker took it.
         seconds: f64,
     },
+    /// Waiting for another service, which does not answer or has a temporary fault.
+    Waiting {
+        /// What it waits for.
+        reason: String,
+    },
     /// Released.
     Released {
         /// The integers of each release, in the order of the request.

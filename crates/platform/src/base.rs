@@ -59,7 +59,7 @@ impl Base {
         steps: &[Step],
         trusted: &[Service],
     ) -> Result<Self, Failure> {
-        let store = Store::open(&common.database, steps).await?;
+        let store = Store::open_of(service, &common.database, steps).await?;
         let sealer = Arc::new(Sealer::from_config(&common.sealing)?);
         let signer = Signer::open(service, store.clone(), sealer.clone()).await?;
         let signer = Arc::new(signer);

@@ -184,7 +184,7 @@ impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::Store(error) => error.into(),
-            OpenError::OtherTables { .. } => Self::internal(error),
+            OpenError::OtherTables { .. } | OpenError::OtherService { .. } => Self::internal(error),
         }
     }
 }
@@ -214,7 +214,14 @@ impl From<SealError> for Failure {
 
 impl From<PeerError> for Failure {
     fn from(error: PeerError) -> Self {
-        Self::bare(ProblemKind::Unavailable).because(error)
+        let failure = match &error {
+            PeerError::Unreachable { service, .. } => Self::new(
+                ProblemKind::Unavailable,
+                format!("the {service} service does not answer"),
+            ),
+            PeerError::Problem { .. } | PeerError::Unsigned => Self::bare(ProblemKind::Unavailable),
+        };
+        failure.because(error)
     }
 }
 

@@ -242,10 +242,16 @@ impl Client {
     /// Returns the dataset's privacy ledger, directly from the crypto service.
     ///
     /// # Errors
-    /// [`Error::Restored`] if the ledger was set back. Also the errors of the service.
+    /// [`Error::Restored`] if the ledger was set back; [`Error::NoLedger`] if the crypto service has none of this
+    /// dataset. Also the errors of the service.
     pub async fn ledger(&self, id: Uuid) -> Result<DatasetLedger, Error> {
-        self.of_ledger(Method::GET, id, "/ledger", Body::Empty)
-            .await
+        let ledger = self.of_ledger(Method::GET, id, "/ledger", Body::Empty);
+        match ledger.await {
+            Err(error) if is_unknown(&error) && self.dataset(id).await.is_ok() => {
+                Err(Error::NoLedger(id))
+            }
+            ledger => ledger,
+        }
     }
 
     /// Returns all requests to the dataset's keys, oldest first.
@@ -266,7 +272,10 @@ impl Client {
     /// The errors of the services. Deleted data stays deleted, and the call can be repeated. [`Error::OtherMaker`] if
     /// another holder made the dataset; [`ProblemKind::NotFound`] if no service knows the dataset.
     pub async fn delete_dataset(&self, id: Uuid) -> Result<(), Error> {
-        let second = match self.dataset(id).await {
+        let found = self.dataset(id).await;
+        // Only a dataset that no service knows is an error: the generation service may finish the deletion meanwhile.
+        let mut is_known = !found.as_ref().is_err_and(is_unknown);
+        let second = match found {
             Ok(dataset) if self.part_number(&dataset).await? != 0 => {
                 return Err(Error::OtherMaker(id));
             }
@@ -286,14 +295,13 @@ impl Client {
             ..
         } = self.endpoints();
         let all = [Some(&**crypto), Some(computation), second, Some(generation)];
-        let mut is_known = false;
         let mut unknown = None;
         for service in all.into_iter().flatten() {
             let address = format!("{service}/v1/datasets/{id}");
             match self.call(Method::DELETE, &address, Body::Empty).await {
                 Ok(_) => is_known = true,
                 // The dataset never reached this service, or an earlier call deleted it.
-                Err(error) if error.kind() == Some(ProblemKind::NotFound) => unknown = Some(error),
+                Err(error) if is_unknown(&error) => unknown = Some(error),
                 Err(error) => return Err(error),
             }
         }
@@ -333,18 +341,20 @@ impl Client {
     }
 }
 
+/// Returns whether a service does not know a dataset.
+fn is_unknown(error: &Error) -> bool {
+    error.kind() == Some(ProblemKind::NotFound)
+}
+
 /// Returns whether a service does not know a dataset, or cannot read its stored data.
 fn is_unknown_or_damaged(error: &Error) -> bool {
-    matches!(
-        error.kind(),
-        Some(ProblemKind::NotFound | ProblemKind::Damaged)
-    )
+    is_unknown(error) || error.kind() == Some(ProblemKind::Damaged)
 }
 
 /// Accepts the answer that the service does not know a dataset.
 pub(crate) fn unless_unknown<T>(answer: Result<T, Error>) -> Result<(), Error> {
     match answer {
-        Err(error) if error.kind() == Some(ProblemKind::NotFound) => Ok(()),
+        Err(error) if is_unknown(&error) => Ok(()),
         answer => answer.map(drop),
     }
 }

@@ -97,6 +97,12 @@ pub enum Error {
          ask the operators of the services whether they changed something"
     )]
     Disagreement(&'static str),
+    /// The crypto service has no ledger of a dataset that the generation service knows.
+    #[error(
+        "the crypto service has no ledger of dataset {0}. A ledger begins with the upload of the table. If the table \
+         was uploaded, the crypto service was set back to an older copy: inform its operator"
+    )]
+    NoLedger(Uuid),
     /// The crypto service answered from an older copy of a dataset's ledger.
     #[error(
         "the crypto service was set back to an older copy of the ledger of dataset {dataset}, and \
@@ -134,7 +140,7 @@ pub enum Error {
     /// Only the maker of a dataset can delete it.
     #[error(
         "dataset {0} was made by another holder, and only that holder can delete it: `fhaim dataset \
-         withdraw {0}` takes this account's part back and prevents further runs"
+         withdraw {0}` prevents further runs, and deletes this account's part if no run has begun"
     )]
     OtherMaker(Uuid),
     /// A text is not a link.
@@ -226,6 +232,7 @@ impl Error {
         match self {
             Self::Problem { problem } => Some(problem.kind),
             Self::WrongCredentials => Some(ProblemKind::Unauthenticated),
+            Self::NoLedger(_) => Some(ProblemKind::NotFound),
             _ => None,
         }
     }

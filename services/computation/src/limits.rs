@@ -21,9 +21,9 @@ pub async fn check(state: &State, tx: &mut Tx, owner: Uuid, bytes: u64) -> Resul
         return Ok(());
     }
     Err(Refusal::Stored {
-        megabytes: bytes >> 20,
-        used: used >> 20,
-        most: most >> 20,
+        megabytes: bytes / 1_000_000,
+        used: used / 1_000_000,
+        most: most / 1_000_000,
     }
     .into())
 }

@@ -1,6 +1,7 @@
 //! The refusals of this service and the problem kind of each.
 
 use fhaim_api::problem::ProblemKind;
+use fhaim_api::token::Service;
 use fhaim_domain::counted;
 use fhaim_platform::Failure;
 use uuid::Uuid;
@@ -164,12 +165,12 @@ pub enum Refusal {
     },
     /// A key service does not know the dataset, whose upload is complete.
     #[error(
-        "the key service does not have the keys of this dataset: it was set back to a copy from before their \
+        "the {0} service does not have the keys of this dataset: it was set back to a copy from before their \
          creation, or they were destroyed. Nothing more is released. Finished tables stay available. To continue, \
          create a new dataset (`fhaim dataset create`). Over the same records, its cost adds to the cost of this \
          dataset"
     )]
-    KeysLost,
+    KeysLost(Service),
     /// The crypto service has another record of the run.
     #[error(
         "the crypto service and this service disagree about the job's run: one of them was set back \
@@ -203,7 +204,7 @@ impl Refusal {
             | Self::OtherRun => ProblemKind::Conflict,
             Self::Damaged { .. } => ProblemKind::Damaged,
             Self::ObjectDigest | Self::Manifest => ProblemKind::DigestMismatch,
-            Self::NoKeys | Self::KeysLost => ProblemKind::NotFound,
+            Self::NoKeys | Self::KeysLost(_) => ProblemKind::NotFound,
             Self::Unconfirmed(_) => ProblemKind::Unavailable,
             Self::Stored { .. } => ProblemKind::Quota,
         }

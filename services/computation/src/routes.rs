@@ -313,7 +313,9 @@ async fn ask(
     };
     let status = batches::ask(&state, name, &batch).await?;
     let code = match status {
-        BatchStatus::Queued | BatchStatus::Running { .. } => StatusCode::ACCEPTED,
+        BatchStatus::Queued | BatchStatus::Running { .. } | BatchStatus::Waiting { .. } => {
+            StatusCode::ACCEPTED
+        }
         BatchStatus::Released { .. } | BatchStatus::Refused { .. } => StatusCode::OK,
     };
     Ok((code, axum::Json(status)))

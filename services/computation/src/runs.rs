@@ -176,8 +176,8 @@ pub async fn crypto(state: &State, task: &Task) -> Result<(PeerClient, Vec<Recei
 /// kind, which tells final refusals from temporary errors.
 pub fn failure(error: PeerError) -> Failure {
     match error {
-        PeerError::Problem { problem, .. } if problem.kind == ProblemKind::NotFound => {
-            Failure::from(Refusal::KeysLost).because("the key service does not know the dataset")
+        PeerError::Problem { problem, service } if problem.kind == ProblemKind::NotFound => {
+            Refusal::KeysLost(service).into()
         }
         PeerError::Problem { problem, .. } => {
             Failure::passed_on(problem).because("the crypto service's answer")

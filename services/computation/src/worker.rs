@@ -53,6 +53,16 @@ impl Work for State {
         Ok(store::refuse(tx, lease, reason).await?)
     }
 
+    async fn tell_outage(
+        &self,
+        tx: &mut Tx,
+        lease: &Lease,
+        reason: &str,
+        _: Duration,
+    ) -> Result<(), Failure> {
+        Ok(store::postpone(tx, lease, reason).await?)
+    }
+
     fn given_up(_: u32) -> String {
         "the computation service failed repeatedly; its log has the cause. Resume with \
          `fhaim job retry` when its operator has fixed it"
@@ -87,7 +97,7 @@ fn stop_of(failure: Failure) -> Stop {
     match failure.kind() {
         kind if is_final(kind) => Stop::Failed(failure.problem.to_string()),
         ProblemKind::Internal => Stop::Fault(failure),
-        _ => Stop::Outage(failure.to_string()),
+        _ => Stop::Outage(failure.problem.to_string()),
     }
 }
 

@@ -254,11 +254,21 @@ impl<'a> Attempt<'a> {
         let mut status = self.put(first, &path, batch, true).await?;
         let (mut wait, longest) = POLL;
         let mut last_event = Instant::now();
+        let mut waits_for: Option<String> = None;
         loop {
             match status {
                 BatchStatus::Released {
                     answers, receipt, ..
-                } => return Ok((answers, receipt)),
+                } => {
+                    if waits_for.is_some() {
+                        self.tell_waiting(None).await?;
+                    }
+                    return Ok((answers, receipt));
+                }
+                BatchStatus::Waiting { reason } if waits_for.as_ref() != Some(&reason) => {
+                    self.tell_waiting(Some(&reason)).await?;
+                    waits_for = Some(reason);
+                }
                 BatchStatus::Refused {
                     reason,
                     without_run,
@@ -273,7 +283,8 @@ impl<'a> Attempt<'a> {
                     last_event = Instant::now();
                     self.tell_computing(seconds).await?;
                 }
-                BatchStatus::Queued | BatchStatus::Running { .. } => {}
+                BatchStatus::Queued | BatchStatus::Running { .. } | BatchStatus::Waiting { .. } => {
+                }
             }
             tokio::time::sleep(wait).await;
             wait = (wait * 3 / 2).min(longest);
@@ -339,6 +350,15 @@ impl<'a> Attempt<'a> {
             }
             Err(error) => Err(stop_of(error)),
         }
+    }
+
+    /// Reports that the job waits for a service, or no longer does.
+    async fn tell_waiting(&self, reason: Option<&str>) -> Result<(), Stop> {
+        let mut tx = self.hold().await?;
+        let reason = reason.map(|reason| format!("waiting for the computation service: {reason}"));
+        let job = &self.lease.id;
+        jobs::set_state(&mut tx, job, JobState::Running, reason.as_deref()).await?;
+        Ok(tx.commit().await?)
     }
 
     async fn tell_computing(&self, seconds: f64) -> Result<(), Stop> {
@@ -477,7 +497,7 @@ impl<'a> Second<'a> {
                     false => Stop::Failed(reason),
                 });
             }
-            BatchStatus::Queued | BatchStatus::Running { .. } => None,
+            BatchStatus::Queued | BatchStatus::Running { .. } | BatchStatus::Waiting { .. } => None,
         };
         Ok(())
     }

@@ -489,7 +489,7 @@ async fn ask(
                 let reason = format!("the computation service refused a release: {reason}");
                 return Err(Stop::Failed(reason));
             }
-            BatchStatus::Queued | BatchStatus::Running { .. } => {}
+            BatchStatus::Queued | BatchStatus::Running { .. } | BatchStatus::Waiting { .. } => {}
         }
         w.sleep(wait).await;
         wait = (wait * 3 / 2).min(40);
@@ -533,7 +533,7 @@ fn second(w: &W, answer: Result<Envelope, Failure>, said: &mut Option<u64>) -> R
             let reason = format!("the second computation service refused a release: {reason}");
             return Err(Stop::Failed(reason));
         }
-        BatchStatus::Queued | BatchStatus::Running { .. } => None,
+        BatchStatus::Queued | BatchStatus::Running { .. } | BatchStatus::Waiting { .. } => None,
     };
     Ok(())
 }

@@ -218,6 +218,7 @@ pub async fn send(
     }
     let terms = &dataset.terms.0;
     let number = client.part_number(&dataset).await?;
+    holders::must_not_have_withdrawn(client, &dataset, number).await?;
     let (schema, bound) = terms.part_schema(number)?;
     let (format, strictness) = (&arguments.format, &arguments.strictness);
     let records = read(

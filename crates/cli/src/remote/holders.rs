@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fhaim_api::{dataset::Dataset, keys::KeySet, upload::UploadState};
+use fhaim_api::{dataset::Dataset, keys::KeySet, problem::ProblemKind, upload::UploadState};
 use fhaim_domain::Schema;
 use fhaim_files::{ask, can_ask, memory};
 use fhaim_protocol::{
@@ -191,7 +191,7 @@ fn agreement(dataset: &Dataset) -> String {
     text.push_str(&risk(terms));
     text.push_str(&watched(terms));
     for (number, member) in terms.roster.iter().flat_map(|r| &r.holders).enumerate() {
-        let email = dataset.holders.get(number).map_or("", String::as_str);
+        let email = holder_name(dataset, number);
         let columns = match member.columns.is_empty() {
             true => "all columns".to_owned(),
             false => member.columns.join(", "),
@@ -261,6 +261,38 @@ pub async fn must_agree(client: &Client, dataset: Uuid) -> Result<(), Error> {
     )))
 }
 
+/// Returns the address of a holder of a dataset's roster.
+fn holder_name(dataset: &Dataset, number: usize) -> &str {
+    match dataset.holders.get(number).map(String::as_str) {
+        Some(email) if !email.is_empty() => email,
+        _ => "(deleted account)",
+    }
+}
+
+/// Checks that the holder with a number has not withdrawn from the dataset.
+pub async fn must_not_have_withdrawn(
+    client: &Client,
+    dataset: &Dataset,
+    number: u32,
+) -> Result<(), Error> {
+    if dataset.terms.0.roster.is_none() {
+        return Ok(());
+    }
+    let set = match client.key_set(dataset.id).await {
+        Err(error) if error.kind() == Some(ProblemKind::NotFound) => return Ok(()),
+        set => set?,
+    };
+    let own = set.holders.get(number as usize);
+    if own.is_some_and(|holder| holder.withdrawn) {
+        return Err(Error::Usage(format!(
+            "this account has withdrawn from dataset {}: no run can begin, so nothing is uploaded. The other holders \
+             can create a new dataset",
+            dataset.id
+        )));
+    }
+    Ok(())
+}
+
 /// Describes the state of every holder of a dataset, one line each. The text is empty for a sole holder.
 pub async fn standings(client: &Client, dataset: &Dataset, set: Option<&KeySet>) -> String {
     let Some(roster) = &dataset.terms.0.roster else {
@@ -269,7 +301,7 @@ pub async fn standings(client: &Client, dataset: &Dataset, set: Option<&KeySet>)
     let upload = client.upload_state(dataset.id).await.ok();
     let mut text = String::new();
     for (number, member) in roster.holders.iter().enumerate() {
-        let email = dataset.holders.get(number).map_or("", String::as_str);
+        let email = holder_name(dataset, number);
         let consent = match set.and_then(|set| set.holders.get(number)) {
             Some(holder) if holder.withdrawn => "withdrew",
             Some(holder) if holder.signed => "signed",

@@ -297,6 +297,13 @@ fn tell(
         let name = format!("{} ({}/{})", at.phase, at.round, at.rounds);
         *phase = Some(progress.uncounted(name));
     }
+    if let Happening::State {
+        state: JobState::Queued | JobState::Running,
+        error: Some(reason),
+    } = &event.what
+    {
+        progress.say(reason);
+    }
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::config;
+use fhaim_api::token::Service;
 
 mod trouble;
 
@@ -40,6 +41,19 @@ pub enum OpenError {
         address: String,
         /// The migration that differs.
         cause: MigrateError,
+    },
+    /// The database of another service.
+    #[error(
+        "the database at {address} belongs to the {found} service, and not to the {wanted} service: give the \
+         configuration of the {wanted} service"
+    )]
+    OtherService {
+        /// Address of the database, without a password.
+        address: String,
+        /// The service that the database belongs to.
+        found: String,
+        /// The service that opens it.
+        wanted: Service,
     },
 }
 
@@ -126,6 +140,55 @@ impl Store {
     /// [`OpenError::Store`] if there is no connection or a step fails. [`OpenError::OtherTables`] for a database that
     /// has run other steps than these.
     pub async fn open(config: &config::Database, steps: &[Step]) -> Result<Self, OpenError> {
+        let store = Self::connect(config).await?;
+        store.migrate(steps).await?;
+        // The last process may have been killed before it did this.
+        store.forget_deleted().await?;
+        Ok(store)
+    }
+
+    /// Like [`Store::open`], and checks that the database belongs to a service, or is new.
+    ///
+    /// # Errors
+    /// [`OpenError::OtherService`] for the database of another service. The errors of [`Store::open`].
+    pub async fn open_of(
+        wanted: Service,
+        config: &config::Database,
+        steps: &[Step],
+    ) -> Result<Self, OpenError> {
+        let store = Self::connect(config).await?;
+        // Before the steps, because those of another service would fail with a reason that misleads.
+        let found = match sqlx::query("SELECT name FROM service")
+            .fetch_optional(&store.pool)
+            .await
+        {
+            Err(StoreError::Database(_)) => None, // a new database, without tables
+            row => row?
+                .map(|row| row.try_get::<String, _>("name"))
+                .transpose()?,
+        };
+        let is_known = found.is_some();
+        if let Some(found) = found.filter(|found| found != wanted.as_str()) {
+            let address = store.address.to_string();
+            return Err(OpenError::OtherService {
+                address,
+                found,
+                wanted,
+            });
+        }
+        store.migrate(steps).await?;
+        if !is_known {
+            sqlx::query("INSERT INTO service (name) VALUES ($1) ON CONFLICT (name) DO NOTHING")
+                .bind(wanted.as_str())
+                .execute(&store.pool)
+                .await?;
+        }
+        // The last process may have been killed before it did this.
+        store.forget_deleted().await?;
+        Ok(store)
+    }
+
+    async fn connect(config: &config::Database) -> Result<Self, OpenError> {
         DRIVERS.call_once(sqlx::any::install_default_drivers);
         let dialect = if config.url.starts_with("sqlite:") {
             Dialect::Sqlite
@@ -175,16 +238,12 @@ impl Store {
             }
             other => other,
         })?;
-        let store = Self {
+        Ok(Self {
             pool,
             dialect,
             address: address.into(),
             unforgotten: Arc::default(),
-        };
-        store.migrate(steps).await?;
-        // The last process may have been killed before it did this.
-        store.forget_deleted().await?;
-        Ok(store)
+        })
     }
 
     async fn migrate(&self, steps: &[Step]) -> Result<(), OpenError> {
@@ -499,6 +558,29 @@ mod tests {
                 "{words}"
             );
             assert!(words.contains("delete the database"), "{words}");
+        }
+    }
+
+    #[tokio::test]
+    async fn database_of_another_service_is_rejected() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = in_folder(&folder);
+        for _ in 0..2 {
+            let store = Store::open_of(Service::Crypto, &config, &[TABLE]).await;
+            store.unwrap().close().await;
+        }
+        // Key services have the same tables.
+        for (wanted, steps) in [
+            (Service::Keyshare1, &[TABLE][..]),
+            (Service::Generation, &[]),
+        ] {
+            let refused = Store::open_of(wanted, &config, steps).await.unwrap_err();
+            let words = refused.to_string();
+            assert!(
+                words.contains("store.db belongs to the crypto service"),
+                "{words}"
+            );
+            assert!(!words.contains("delete"), "{words}");
         }
     }
 

@@ -67,20 +67,20 @@ pub async fn find(store: &Store, name: Name) -> Result<Option<Found>, StoreError
 
 fn status(row: &Row) -> Result<BatchStatus, StoreError> {
     let state: String = row.try_get("state")?;
-    Ok(match state.as_str() {
-        "queued" => BatchStatus::Queued,
-        "running" => BatchStatus::Running {
+    let reason: Option<String> = row.try_get("reason")?;
+    Ok(match (state.as_str(), reason) {
+        ("queued" | "running", Some(reason)) => BatchStatus::Waiting { reason },
+        ("queued", None) => BatchStatus::Queued,
+        ("running", None) => BatchStatus::Running {
             seconds: (clock::now() - row.try_get::<i64, _>("created_at")?) as f64 / 1e3,
         },
-        "released" => BatchStatus::Released {
+        ("released", _) => BatchStatus::Released {
             answers: rows::json(row, "answers")?,
             compute_seconds: row.try_get("seconds")?,
             receipt: rows::json(row, "receipt")?,
         },
-        _ => BatchStatus::Refused {
-            reason: row
-                .try_get::<Option<String>, _>("reason")?
-                .unwrap_or_default(),
+        (_, reason) => BatchStatus::Refused {
+            reason: reason.unwrap_or_default(),
             without_run: state == WITHOUT_RUN,
         },
     })
@@ -248,6 +248,19 @@ pub async fn release(
     .bind(&lease.id)
     .execute(&mut **tx)
     .await?;
+    Ok(())
+}
+
+/// Stores why a batch is postponed.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn postpone(tx: &mut Tx, lease: &Lease, reason: &str) -> Result<(), StoreError> {
+    sqlx::query("UPDATE batches SET reason = $1 WHERE id = $2")
+        .bind(reason)
+        .bind(&lease.id)
+        .execute(&mut **tx)
+        .await?;
     Ok(())
 }
 

@@ -298,8 +298,8 @@ fn check_size(plan: &PartPlan, bytes: u64, most: u64) -> Result<(), Refusal> {
     }
     let vectors = plan.ladder().vectors();
     Err(Refusal::Large {
-        megabytes: bytes >> 20,
-        most: most >> 20,
+        megabytes: bytes / 1_000_000,
+        most: most / 1_000_000,
         objects: plan.object_count().saturating_sub(vectors),
         vectors,
     })
@@ -320,8 +320,8 @@ fn check_counts(plan: &PartPlan, set: &ParameterSet, most: u64) -> Result<(), Re
         return Ok(());
     }
     Err(Refusal::Counts {
-        megabytes: bytes >> 20,
-        most: most >> 20,
+        megabytes: bytes / 1_000_000,
+        most: most / 1_000_000,
     })
 }
 

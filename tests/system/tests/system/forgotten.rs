@@ -122,3 +122,40 @@ fn holder_with_a_receipt_has_no_other_keys_made() {
     let made = on_database(&services, CRYPTO, "SELECT dataset FROM key_sets");
     assert_eq!(made.1, Vec::<String>::new());
 }
+
+/// The keys and ciphertexts of a dataset that the generation service does not know are deleted by its identifier.
+#[test]
+#[ignore = "slow"]
+fn dataset_that_the_generation_service_forgot_can_be_deleted() {
+    let mut services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let copies = services.folder.path().join("copies");
+    back_up(&mut services, &copies);
+    let dataset = services.dataset("ana", &[]);
+    restore(&mut services, &[GENERATION], &copies);
+    services.sign_in("ana");
+    services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
+    let kept = on_database(
+        &services,
+        CRYPTO,
+        "SELECT dataset FROM key_sets WHERE secret IS NOT NULL",
+    );
+    assert_eq!(kept.1, Vec::<String>::new());
+    let uploads = on_database(&services, COMPUTATION, "SELECT dataset FROM uploads");
+    assert_eq!(uploads.1, Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "slow"]
+fn ledger_of_a_crypto_service_that_forgot_the_dataset_is_named() {
+    let mut services = Services::start(PROGRAM, &Backing::Local);
+    let (dataset, copies) = released(&mut services);
+    restore(&mut services, &[CRYPTO], &copies);
+    for command in [&["ledger"][..], &["verify", "--data", "t.csv"]] {
+        let arguments = [&command[..1], &[&*dataset], &command[1..]].concat();
+        let told = services.command("ana", &arguments);
+        let words = stderr(&told);
+        assert!(!told.status.success(), "{words}");
+        assert!(words.contains("has no ledger of dataset"), "{words}");
+    }
+}

@@ -93,9 +93,19 @@ fn run_survives_an_outage_of_the_key_service() {
     let job = job["id"].as_str().unwrap();
     services.kill(CRYPTO);
     std::thread::sleep(OUTAGE);
+    let waits = "waiting for the computation service: the crypto service does not answer";
+    until(|| {
+        let shown = services.json("ana", &["job", "show", job]);
+        match shown["error"] == waits {
+            true => Ok(()),
+            false => Err(shown.to_string()),
+        }
+    });
     services.launch(CRYPTO);
     services.wait_until_ready();
     done(&services, job, &dataset);
+    let shown = services.json("ana", &["job", "show", job]);
+    assert!(shown.get("error").is_none(), "{shown}");
 }
 
 /// Stored bytes of noise objects change. The job fails at once with the name of the object, and nothing is debited. When

@@ -320,6 +320,9 @@ fn one_withdraws_before(services: &Services, setting: Division) {
     assert!(shown.contains(": withdrew, not uploaded"), "{shown}");
     let told = refused(services, "ana", &["job", "run", &id, "--yes"]);
     assert!(told.contains("withdrew"), "{told}");
+    let upload = ["dataset", "upload", &id, "--data", "t.csv", "--yes"];
+    let told = refused(services, "ben", &upload);
+    assert!(told.contains("has withdrawn"), "{told}");
     // The key service begins no run either, for a program that does not check first.
     start_without_looking(services, &id);
     assert_eq!(runs(services, &id), 0);
