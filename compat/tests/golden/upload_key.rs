@@ -104,7 +104,7 @@ fn journal_with_an_upload_key_can_be_continued() {
             )
         };
         let head = format!("{{\"version\":1,\"dataset\":\"{DATASET}\",\"table\":\"{table}\"}}\n");
-        let line = format!("{{\"holder_key\":\"{}\"}}\n", *text);
+        let line = format!("{{\"upload_key\":\"{}\"}}\n", *text);
         let lines = [
             head,
             sent("column/1/0", b"0"),

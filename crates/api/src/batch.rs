@@ -89,7 +89,7 @@ pub enum BatchStatus {
     },
     /// Waiting for another service, which does not answer or has a temporary fault.
     Waiting {
-        /// What it waits for.
+        /// The service and its trouble.
         reason: String,
     },
     /// Released.
