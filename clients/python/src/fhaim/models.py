@@ -131,6 +131,16 @@ class BatchStatusRunning:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BatchStatusWaiting:
+    """Waiting for another service, which does not answer or has a temporary fault."""
+
+    reason: str
+    """The service and its trouble."""
+
+    state: Literal["waiting"]
+
+
+@dataclass(frozen=True, kw_only=True)
 class BatchStatusReleased:
     """Released."""
 
@@ -1366,7 +1376,10 @@ class Witnessed:
     """Digest of the resulting request for decryption."""
 
 
-BatchStatus = Union[BatchStatusQueued, BatchStatusRunning, BatchStatusReleased, BatchStatusRefused]
+BatchStatus = Union[
+    BatchStatusQueued, BatchStatusRunning, BatchStatusWaiting, BatchStatusReleased,
+    BatchStatusRefused,
+]
 """The state of a batch."""
 
 

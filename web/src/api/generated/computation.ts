@@ -237,6 +237,11 @@ export interface components {
             /** @enum {string} */
             state: "running";
         } | {
+            /** @description The service and its trouble. */
+            reason: string;
+            /** @enum {string} */
+            state: "waiting";
+        } | {
             /** @description The integers of each release, in the order of the request. */
             answers: number[][];
             /**
