@@ -91,10 +91,10 @@ impl Failure {
         let detail = match subject.dataset {
             Some(dataset) => format!(
                 "the stored data of dataset {dataset}{place} is damaged ({what}); other datasets are not affected. \
-                 The operator of the service can restore it from a backup"
+                 The operator of the service can copy this data from a backup"
             ),
             None => format!(
-                "stored data{place} is damaged ({what}). The operator of the service can restore it from a backup"
+                "stored data{place} is damaged ({what}). The operator of the service can copy this data from a backup"
             ),
         };
         Self::new(ProblemKind::Damaged, detail).because(what)

@@ -76,3 +76,25 @@ fn damaged_rows_are_named_and_their_dataset_can_be_deleted() {
         assert!(metrics.contains(&faults), "{metrics}");
     }
 }
+
+/// The operator copies the damaged column from a backup, and the job continues with its run.
+#[test]
+#[ignore = "slow"]
+fn job_over_a_damaged_key_is_resumed_after_a_repair() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    services.sign_up("ana");
+    let dataset = services.dataset("ana", &[]);
+    let (_, copy) = on_database(&services, CRYPTO, "SELECT hex(secret) FROM key_sets");
+    on_database(&services, CRYPTO, "UPDATE key_sets SET secret = x'0011'");
+    let run = ["job", "run", &dataset, "--yes", "--watch"];
+    let output = services.command("ana", &run);
+    assert!(!output.status.success());
+    let jobs = services.json("ana", &["job", "list", &dataset]);
+    let job = jobs[0]["id"].as_str().unwrap();
+    let repair = format!("UPDATE key_sets SET secret = x'{}'", copy[0]);
+    on_database(&services, CRYPTO, &repair);
+    services.run("ana", &["job", "retry", job]);
+    services.run("ana", &["job", "watch", job]);
+    let ledger = services.json("ana", &["ledger", &dataset]);
+    assert_eq!(ledger["runs"].as_array().unwrap().len(), 1, "{ledger}");
+}
