@@ -246,11 +246,20 @@ impl Client {
     /// dataset. Also the errors of the service.
     pub async fn ledger(&self, id: Uuid) -> Result<DatasetLedger, Error> {
         let ledger = self.of_ledger(Method::GET, id, "/ledger", Body::Empty);
-        match ledger.await {
+        self.expect_ledger(id, ledger.await).await
+    }
+
+    /// Names a dataset that the generation service knows, and the crypto service does not.
+    pub(crate) async fn expect_ledger<T>(
+        &self,
+        id: Uuid,
+        answer: Result<T, Error>,
+    ) -> Result<T, Error> {
+        match answer {
             Err(error) if is_unknown(&error) && self.dataset(id).await.is_ok() => {
                 Err(Error::NoLedger(id))
             }
-            ledger => ledger,
+            answer => answer,
         }
     }
 

@@ -183,11 +183,12 @@ impl Client {
     /// Returns all releases of a dataset, as the key service has them, oldest first.
     ///
     /// # Errors
-    /// The errors of the service.
+    /// [`Error::NoLedger`] if the key service does not know the dataset. Also the errors of the service.
     pub async fn released(&self, dataset: Uuid) -> Result<Vec<ReleasedBatch>, Error> {
         let crypto = &self.endpoints().crypto;
         let address = format!("{crypto}/v1/datasets/{dataset}/answers");
-        Ok(self.list(&address).await?.items)
+        let released = self.list(&address).await;
+        Ok(self.expect_ledger(dataset, released).await?.items)
     }
 }
 
