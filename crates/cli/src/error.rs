@@ -254,6 +254,7 @@ fn remote_kind(error: &fhaim_sdk::Error) -> String {
     use fhaim_sdk::Error as E;
     let kind = match error {
         E::Problem { problem } => return problem.kind.name(),
+        E::NoLedger(_) => return fhaim_api::problem::ProblemKind::NotFound.name(),
         E::SignedOut | E::WrongCredentials | E::WrongPassword => "unauthenticated",
         E::Unreachable { .. } => "unreachable",
         E::Journal { .. } | E::Ladder { .. } | E::Write(_) => "file",

@@ -97,6 +97,18 @@ pub enum Error {
          ask the operators of the services whether they changed something"
     )]
     Disagreement(&'static str),
+    /// The generation service has forgotten a job that has a run.
+    #[error(
+        "the generation service has forgotten job {job} of dataset {dataset}, which has a run: it was set back to an \
+         older copy. `fhaim job run {dataset} --job {job}` makes its table again from its releases, at no further \
+         cost. Then another run can be started"
+    )]
+    ForgottenJob {
+        /// The dataset.
+        dataset: Uuid,
+        /// The job.
+        job: Uuid,
+    },
     /// The crypto service has no ledger of a dataset that the generation service knows.
     #[error(
         "the crypto service has no ledger of dataset {0}. A ledger begins with the upload of the table. If the table \

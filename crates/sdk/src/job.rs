@@ -9,6 +9,7 @@ use fhaim_api::problem::ProblemKind;
 use futures_util::{Stream, StreamExt};
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use reqwest::{Method, Response};
+use std::collections::HashSet;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -38,11 +39,12 @@ impl Client {
     /// is lost, repeating the call starts and spends nothing more.
     ///
     /// # Errors
-    /// [`Error::Restored`] if the crypto service was set back; then nothing is started. Also the errors of the
-    /// services.
+    /// [`Error::Restored`] if the crypto service was set back, and [`Error::ForgottenJob`] if the generation service
+    /// was; then nothing is started. Also the errors of the services.
     pub async fn run(&self, dataset: Uuid, job: Uuid) -> Result<Job, Error> {
         // The other services check the crypto service against the receipt, as this program just did.
         let receipt = self.held_to_receipt(dataset).await?;
+        self.check_forgotten(dataset, job).await?;
         let base = &self.endpoints().generation;
         let address = format!("{base}/v1/datasets/{dataset}/jobs/{job}");
         let body = Body::json(&NewJob { receipt });
@@ -56,6 +58,26 @@ impl Client {
             Ok(Ok(receipt)) => Ok(Some(receipt)),
             Ok(Err(error)) if !is_away(&error) => Err(error),
             Ok(Err(_)) | Err(_) => Ok(self.receipts().load(dataset)),
+        }
+    }
+
+    /// Checks that the generation service knows all jobs that have a run, unless `job` is one of them and continues with
+    /// its run. A service that was set back has forgotten some, and another job would be paid for in addition.
+    async fn check_forgotten(&self, dataset: Uuid, job: Uuid) -> Result<(), Error> {
+        let Ok(Ok(ledger)) = timeout(LEDGER_WAIT, self.ledger(dataset)).await else {
+            return Ok(()); // reported by the run itself
+        };
+        if ledger.runs.iter().any(|run| run.job == job) {
+            return Ok(());
+        }
+        let List { items, damaged } = self.jobs(dataset).await?;
+        let known: HashSet<Uuid> = items.iter().map(|job| job.id).chain(damaged).collect();
+        match ledger.runs.iter().find(|run| !known.contains(&run.job)) {
+            Some(run) => Err(Error::ForgottenJob {
+                dataset,
+                job: run.job,
+            }),
+            None => Ok(()),
         }
     }
 

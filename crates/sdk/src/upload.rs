@@ -142,6 +142,7 @@ impl Client {
     /// The errors of the services and of [`Client::prepare`]. Nothing is lost: the same call with the same journal
     /// resumes the upload. [`Error::Mixed`] if another upload of the same part ran at the same time: the same call
     /// sends everything again. [`Error::UploadedElsewhere`] if another upload of the same part was completed first.
+    /// [`Error::UploadLost`] if the part is gone, and runs over it have begun.
     pub async fn upload(
         &self,
         dataset: &Dataset,
@@ -178,6 +179,10 @@ impl Client {
                 journal.finish();
                 return Ok(there);
             }
+        }
+        if set.runs_begun > 0 {
+            // The key of the noise is that of the lost upload: with it, the runs can still be verified.
+            return Err(Error::UploadLost(dataset.id));
         }
         // If no sent object counts any more, the objects at the service may have other noise.
         let begins = journal.sent().is_empty();

@@ -163,6 +163,14 @@ pub enum Refusal {
         /// The object or key.
         what: String,
     },
+    /// The dataset's runs use an upload that this service has lost.
+    #[error(
+        "runs over this dataset have begun, and this service no longer has their upload: it was set back to an older \
+         copy. The key service accepts no other upload. Ask the operator of the computation service to restore it from \
+         a backup with the upload. Finished tables stay available. Or create a new dataset (`fhaim dataset create`). \
+         Over the same records, its cost adds to the cost of this dataset"
+    )]
+    RunsBegun,
     /// A key service does not know the dataset, whose upload is complete.
     #[error(
         "the {0} service does not have the keys of this dataset: it was set back to a copy from before their \
@@ -201,6 +209,7 @@ impl Refusal {
             | Self::Lacking { .. }
             | Self::OtherBatch(_)
             | Self::Incomplete
+            | Self::RunsBegun
             | Self::OtherRun => ProblemKind::Conflict,
             Self::Damaged { .. } => ProblemKind::Damaged,
             Self::ObjectDigest | Self::Manifest => ProblemKind::DigestMismatch,

@@ -5,7 +5,7 @@
 //! crypto service. A release about which the two services disagree is never sealed.
 
 use fhaim_api::Digest;
-use fhaim_api::keys::{NewRun, RECEIPT_HEADER, Receipt, RunStanding};
+use fhaim_api::keys::{KeySet, NewRun, RECEIPT_HEADER, Receipt, RunStanding};
 use fhaim_api::problem::ProblemKind;
 use fhaim_dp::generator;
 use fhaim_platform::Failure;
@@ -183,6 +183,23 @@ pub fn failure(error: PeerError) -> Failure {
             Failure::passed_on(problem).because("the crypto service's answer")
         }
         other => other.into(),
+    }
+}
+
+/// Fetches and stores the present receipt of a dataset's ledger, such as after a holder withdrew. A crypto service that
+/// is later set back to before this moment is then noticed at the next batch.
+///
+/// # Errors
+/// A failure of the store. A crypto service that does not answer is logged.
+pub async fn learn_receipt(state: &State, dataset: Uuid) -> Result<(), Failure> {
+    let path = format!("/v1/datasets/{dataset}");
+    let set: Result<KeySet, _> = state.crypto.json(Method::GET, &path, Body::Empty).await;
+    match set {
+        Ok(set) => keep_receipt(state, dataset, &[], &set.receipt).await,
+        Err(error) => {
+            tracing::warn!(%dataset, %error, "the receipt after a withdrawal is not stored");
+            Ok(())
+        }
     }
 }
 

@@ -540,9 +540,20 @@ pub async fn part(
 /// # Errors
 /// [`ProblemKind::NotFound`].
 pub async fn destroy(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Failure> {
-    forget(state, dataset, Caller::User(owner)).await?;
-    shares::first::tell(state).await;
-    Ok(())
+    match forget(state, dataset, Caller::User(owner)).await {
+        // This service may have been set back to before the keys. The others may still have their shares.
+        Err(failure) if failure.kind() == ProblemKind::NotFound => {
+            match shares::first::destroy_forgotten(state, dataset, owner).await {
+                true => Ok(()),
+                false => Err(failure),
+            }
+        }
+        forgotten => {
+            forgotten?;
+            shares::first::tell(state).await;
+            Ok(())
+        }
+    }
 }
 
 /// Destroys a dataset's secret key, or this service's share of it, for `actor`: its owner or the first key service. The
@@ -559,10 +570,11 @@ pub(crate) async fn forget(state: &State, dataset: Uuid, actor: Caller) -> Resul
     {
         return Err(Failure::foreign(Service::Crypto, user, "key set", dataset));
     }
+    // A repeated call reaches the others again, one of which may have been set back to before the deletion.
+    shares::first::orphan(state, &mut tx, dataset).await?;
     if !found.is_destroyed {
         store::forget_secret(&mut tx, dataset).await?;
         witnessed::forget(&mut tx, dataset).await?;
-        shares::first::orphan(state, &mut tx, dataset).await?;
         record_destruction(&mut tx, dataset).await?;
         let asked = Asked {
             dataset,

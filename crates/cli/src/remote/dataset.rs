@@ -1,7 +1,7 @@
 //! `fhaim dataset ...`.
 
 use fhaim_files::{EarlierUse, FormatArguments, StrictnessArguments};
-use std::{io::Read as _, path::Path, sync::Arc};
+use std::{io::Read as _, path::Path, sync::Arc, time::Duration};
 
 use fhaim_api::{
     Digest,
@@ -355,8 +355,9 @@ async fn show(arguments: &ShowArguments) -> Result<(), Error> {
     }
     let mut text = line(&dataset);
     text.push_str(&holders::watched(&dataset.terms.0));
-    let set = client.key_set(dataset.id).await.ok();
-    text.push_str(&holders::standings(&client, &dataset, set.as_ref()).await);
+    let set = client.key_set(dataset.id).await;
+    let set = set.as_ref().map(Some).map_err(|error| error.kind());
+    text.push_str(&holders::standings(&client, &dataset, set).await);
     if dataset.terms.0.roster.is_none()
         && let Ok(upload) = client.upload_state(dataset.id).await
     {
@@ -378,16 +379,22 @@ async fn show(arguments: &ShowArguments) -> Result<(), Error> {
     output::print(&text)
 }
 
+/// Time for which a deletion waits for the ledger.
+const LEDGER_WAIT: Duration = Duration::from_secs(5);
+
 async fn delete(arguments: &DeleteArguments) -> Result<(), Error> {
     let client = login::client()?;
     if !arguments.yes && !confirmed(arguments.dataset)? {
         return Err(Error::Usage("cancelled: nothing was deleted".to_owned()));
     }
     // The ledger is deleted with the dataset. If this account starts a run in between, its cost is not in the history.
-    let ledger = client.ledger(arguments.dataset).await;
+    // A key service that does not answer must not delay the deletion at the others.
+    let ledger = tokio::time::timeout(LEDGER_WAIT, client.ledger(arguments.dataset)).await;
     client.delete_dataset(arguments.dataset).await?;
     forget_ladder(arguments.dataset)?;
-    if ledger.is_ok_and(|ledger| ledger.runs.is_empty()) {
+    if let Ok(Ok(ledger)) = ledger
+        && ledger.runs.is_empty()
+    {
         memory::forget_dataset(arguments.dataset);
     }
     output::print(&format!("{}: deleted\n", arguments.dataset))

@@ -171,7 +171,7 @@ async fn stand(
     if arguments.json {
         return output::print_json(&set.map_or(&[][..], |set| &set.holders));
     }
-    output::print(&standings(client, dataset, set).await)
+    output::print(&standings(client, dataset, Ok(set)).await)
 }
 
 /// Describes the terms, holders and keys that a holder agrees to.
@@ -257,7 +257,7 @@ pub async fn must_agree(client: &Client, dataset: Uuid) -> Result<(), Error> {
     }
     Err(Error::Usage(format!(
         "a run needs the signatures of all holders, and no holder may have withdrawn:\n{}",
-        standings(client, &dataset, Some(&set)).await.trim_end()
+        standings(client, &dataset, Ok(Some(&set))).await.trim_end()
     )))
 }
 
@@ -294,18 +294,28 @@ pub async fn must_not_have_withdrawn(
 }
 
 /// Describes the state of every holder of a dataset, one line each. The text is empty for a sole holder.
-pub async fn standings(client: &Client, dataset: &Dataset, set: Option<&KeySet>) -> String {
+pub async fn standings(
+    client: &Client,
+    dataset: &Dataset,
+    set: Result<Option<&KeySet>, Option<ProblemKind>>,
+) -> String {
     let Some(roster) = &dataset.terms.0.roster else {
         return String::new();
     };
     let upload = client.upload_state(dataset.id).await.ok();
+    let unsigned = match &set {
+        // Without keys, no holder can have signed.
+        Err(kind) if *kind != Some(ProblemKind::NotFound) => "signature unknown",
+        _ => "not signed",
+    };
+    let set = set.ok().flatten();
     let mut text = String::new();
     for (number, member) in roster.holders.iter().enumerate() {
         let email = holder_name(dataset, number);
         let consent = match set.and_then(|set| set.holders.get(number)) {
             Some(holder) if holder.withdrawn => "withdrew",
             Some(holder) if holder.signed => "signed",
-            _ => "not signed",
+            _ => unsigned,
         };
         let parts = upload.iter().flat_map(|upload| &upload.contributions);
         let mut own = parts.filter(|part| part.number as usize == number);

@@ -256,6 +256,10 @@ async fn key_set(state: &State, dataset: Uuid, terms: &Terms) -> Result<KeySet, 
         return Err(Refusal::OtherUpload.into());
     }
     made.check_confirmed().map_err(Refusal::Unconfirmed)?;
+    // The second service copies an upload again after it was set back. The first cannot get the same objects again.
+    if matches!(state.role, Role::First) && made.runs_begun > 0 {
+        return Err(Refusal::RunsBegun.into());
+    }
     Ok(made)
 }
 

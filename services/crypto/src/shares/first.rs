@@ -572,6 +572,24 @@ pub(crate) async fn tell(state: &State) {
     }
 }
 
+/// Asks the others to destroy their shares of an owner's keys that this service does not know. Returns whether one of
+/// them had a share.
+pub(crate) async fn destroy_forgotten(state: &State, dataset: Uuid, owner: Uuid) -> bool {
+    let path = format!("/v1/shares/{dataset}?owner={owner}");
+    let mut is_known = false;
+    for (service, client) in &state.sharing.peers {
+        let client = client.with_tries(1);
+        match client.bytes(Method::DELETE, &path, Body::Empty).await {
+            Ok(_) => is_known = true,
+            Err(PeerError::Problem { problem, .. }) if problem.kind == ProblemKind::NotFound => {}
+            Err(error) => {
+                tracing::warn!(%dataset, %service, %error, "a key service may keep its share of deleted keys");
+            }
+        }
+    }
+    is_known
+}
+
 async fn try_to_tell(state: &State) -> Result<(), Failure> {
     let store = &state.base.store;
     for (dataset, service) in store::orphaned(store).await? {

@@ -12,9 +12,10 @@ use fhaim_api::keys::{
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
 use fhaim_platform::Failure;
-use fhaim_platform::extract::{Json, Octets, Path};
+use fhaim_platform::extract::{Json, Octets, Path, Query};
 use fhaim_platform::token::Peer;
-use utoipa::OpenApi;
+use serde::Deserialize;
+use utoipa::{IntoParams, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
@@ -178,9 +179,18 @@ async fn debited(
     Ok(axum::Json(member::debited(&state, dataset).await?))
 }
 
+/// The owner of keys that the first key service does not know.
+#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ShareOwner {
+    /// The account that asks for the deletion. Absent if the first key service knows the keys.
+    owner: Option<Uuid>,
+}
+
 /// Destroys this service's share of a dataset's key. The ledger remains.
 #[utoipa::path(delete, path = "/v1/shares/{dataset}", tag = "keys",
-    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    params(("dataset" = Uuid, Path), ShareOwner), security(("bearer" = [])),
     responses(
         (status = 204, description = "Destroyed"),
         (status = "4XX", description = "Not destroyed", body = Problem, content_type = "application/problem+json"),
@@ -189,9 +199,10 @@ async fn destroy(
     Shared(state): Shared<State>,
     peer: Peer,
     Path(dataset): Path<Uuid>,
+    Query(ShareOwner { owner }): Query<ShareOwner>,
 ) -> Result<StatusCode, Failure> {
     peer.must_be(Service::Crypto)?;
-    member::destroy(&state, dataset).await?;
+    member::destroy(&state, dataset, owner).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

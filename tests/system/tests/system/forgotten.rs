@@ -159,3 +159,24 @@ fn ledger_of_a_crypto_service_that_forgot_the_dataset_is_named() {
         assert!(words.contains("has no ledger of dataset"), "{words}");
     }
 }
+
+/// Generation and computation are set back to before an upload over which a run has begun. A second upload would make
+/// the run unverifiable, and the runs that are left unusable.
+#[test]
+#[ignore = "slow"]
+fn upload_over_which_runs_have_begun_is_not_replaced() {
+    let mut services = Services::start(PROGRAM, &Backing::Local);
+    let (dataset, copies) = released(&mut services);
+    let ladder = services.folder.path().join(format!("ana/{dataset}.ladder"));
+    let before = fs::read(&ladder).unwrap();
+    restore(&mut services, &[GENERATION, COMPUTATION], &copies);
+    let upload = ["dataset", "upload", &dataset, "--data", "t.csv", "--yes"];
+    let told = services.command("ana", &upload);
+    let words = stderr(&told);
+    assert!(!told.status.success(), "{words}");
+    assert!(words.contains("no longer has"), "{words}");
+    assert!(
+        fs::read(&ladder).unwrap() == before,
+        "the key of the noise was replaced"
+    );
+}

@@ -12,7 +12,7 @@ use fhaim_kit::{Backing, NAMES, Services, files::read_json, until};
 use fhaim_protocol::terms::Terms;
 use serde_json::Value;
 
-use super::{PROGRAM, deletion::files, tenants::tokens, views};
+use super::{PROGRAM, deletion::files, restores::CRYPTO, tenants::tokens, views};
 
 pub const HOLDERS: [&str; 3] = ["ana", "ben", "eva"];
 
@@ -332,6 +332,10 @@ fn one_withdraws_before(services: &Services, setting: Division) {
 fn one_withdraws_between_runs(services: &Services, setting: Division) {
     let id = ready(services, setting, &["--runs", "2"]);
     services.run("ana", &["job", "run", &id, "--yes", "--watch"]);
+    services.kill(CRYPTO);
+    let before = services.copy(CRYPTO);
+    services.launch(CRYPTO);
+    services.wait_until_ready();
     services.run("eva", &["dataset", "withdraw", &id, "--yes"]);
     let shown = services.run("ben", &["dataset", "show", &id]);
     assert!(shown.contains(": withdrew, "), "{shown}");
@@ -340,10 +344,21 @@ fn one_withdraws_between_runs(services: &Services, setting: Division) {
     assert!(told.contains("withdrew"), "{told}");
     start_without_looking(services, &id);
     assert_eq!(runs(services, &id), 1);
+    // The crypto service is set back to before the withdrawal, which only the computation service knows of.
+    services.kill(CRYPTO);
+    services.set_back(CRYPTO, &before);
+    services.launch(CRYPTO);
+    services.wait_until_ready();
+    for holder in HOLDERS {
+        let _ = fs::remove_dir_all(services.folder.path().join(holder).join("receipts"));
+    }
+    let told = start_without_looking(services, &id);
+    assert!(told.contains("set back"), "{told}");
 }
 
-/// Starts a job without the command's checks. The services must not release anything for it.
-fn start_without_looking(services: &Services, id: &str) {
+/// Starts a job without the command's checks. The services must not release anything for it. Returns the error of the
+/// job.
+pub fn start_without_looking(services: &Services, id: &str) -> String {
     let ana = tokens(services, "ana");
     let job = uuid::Uuid::now_v7();
     let address = format!("{}/v1/datasets/{id}/jobs/{job}", services.address(0));
@@ -356,6 +371,7 @@ fn start_without_looking(services: &Services, id: &str) {
     runtime.block_on(async { call.send().await.unwrap() });
     let told = refused(services, "ana", &["job", "watch", &job.to_string()]);
     assert!(!told.is_empty());
+    told
 }
 
 /// Returns the files of a holder's part.

@@ -424,3 +424,30 @@ fn run_that_another_job_has_after_a_restore_is_refused_with_the_reason() {
         assert!(error.contains(words), "{words}: {error}");
     }
 }
+
+/// The first key service was set back to before the keys. The deletion still destroys the share of the other.
+#[test]
+#[ignore = "slow"]
+fn share_of_keys_that_the_first_service_forgot_is_destroyed() {
+    let services = services(&Backing::Local, 2, false);
+    services.sign_up("ana");
+    services.sign_up("eve");
+    services.kill(2);
+    let before = services.copy(2);
+    services.launch(2);
+    services.wait_until_ready();
+    let dataset = services.dataset("ana", &["--keys", "2"]);
+    services.kill(2);
+    services.set_back(2, &before);
+    services.launch(2);
+    services.wait_until_ready();
+    let shares = || {
+        let select = "SELECT dataset FROM key_sets WHERE secret IS NOT NULL";
+        on_database(&services, KEYSHARE, select).1
+    };
+    let delete = ["dataset", "delete", &dataset, "--yes"];
+    assert!(!services.command("eve", &delete).status.success());
+    assert_eq!(shares(), [&*dataset]);
+    services.run("ana", &delete);
+    assert_eq!(shares(), Vec::<String>::new());
+}

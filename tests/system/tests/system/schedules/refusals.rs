@@ -19,7 +19,10 @@ pub enum Cause {
 }
 
 /// Words of documented refusals.
-const WORDS: [(&str, Cause); 9] = [
+const WORDS: [(&str, Cause); 11] = [
+    // Before the other words, which these refusals also have.
+    ("no longer has their upload", Cause::Upload),
+    ("has no ledger of dataset", Cause::Unknown),
     ("set back", Cause::Ledger),
     ("is frozen", Cause::Ledger),
     ("keys have already been created", Cause::Ledger),

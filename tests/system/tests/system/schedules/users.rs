@@ -293,16 +293,22 @@ impl<'a> User<'a> {
     fn start(&self, record: &DatasetRecord, job: &str) -> Result<(), Refusal> {
         let run = ["job", "run", &record.dataset, "--job", job, "--yes"];
         loop {
-            let started = self.until(&self.name, &run, |result| {
+            let start = self.until(&self.name, &run, |result| {
                 let lacks_upload = WITHOUT_UPLOAD
                     .iter()
                     .any(|words| result.err.contains(words));
-                (result.success || lacks_upload).then_some(result.success)
+                match forgotten_job(&result.err) {
+                    Some(job) => Some(Start::Forgotten(job)),
+                    None if lacks_upload => Some(Start::WithoutUpload),
+                    None => result.success.then_some(Start::Started),
+                }
             })?;
-            if started {
-                return Ok(());
+            match start {
+                Start::Started => return Ok(()),
+                Start::WithoutUpload => self.upload(record)?,
+                // A generation service that was set back has forgotten an earlier job, which must continue first.
+                Start::Forgotten(other) => self.start(record, &other)?,
             }
-            self.upload(record)?;
         }
     }
 
@@ -535,4 +541,19 @@ fn files(variant: usize) -> (String, String) {
 /// Returns the path of a variant's table.
 pub fn table(variant: usize) -> String {
     files(variant).0
+}
+
+/// The result of starting a job.
+enum Start {
+    Started,
+    WithoutUpload,
+    /// Another job has a run, and the generation service does not know it.
+    Forgotten(String),
+}
+
+/// Returns the job that the generation service has forgotten, if an error names one.
+fn forgotten_job(error: &str) -> Option<String> {
+    let (_, rest) = error.split_once("has forgotten job ")?;
+    let job = rest.split(' ').next()?;
+    Some(job.to_owned())
 }
