@@ -330,7 +330,7 @@ fn one_withdraws_before(services: &Services, setting: Division) {
 
 /// A holder that withdraws after a run stops all later runs. Its uploaded part remains, because a run has used it.
 fn one_withdraws_between_runs(services: &Services, setting: Division) {
-    let id = ready(services, setting, &["--runs", "2"]);
+    let id = ready(services, setting, &["--runs", "3"]);
     services.run("ana", &["job", "run", &id, "--yes", "--watch"]);
     services.kill(CRYPTO);
     let before = services.copy(CRYPTO);
