@@ -1,6 +1,6 @@
 #!/bin/sh
-# Stores the results of docs/research/cape.md: one for each way and number of records in a mix, those that are stored
-# already excepted.
+# Stores the results of docs/research/cape.md: one for each way and number of records in a mix, except for those that are
+# stored already.
 #
 #   FHAIM_DATA_DIR=DIR research/bench/cape.sh FHAIM-LAB
 #
@@ -27,4 +27,6 @@ for mix in 1 2 4 8 16 32; do
     done
 done
 store mix-large --mix 64 --mix 128 --mix 256 --mix 512 --way central --way groups
-store parties --mix 4 --parties 5 --parties 10 --parties 20 --parties 50
+for parties in 5 20 50; do
+    store "parties-$parties" --mix 4 --parties $parties --way conventional --way correlated --way shared
+done

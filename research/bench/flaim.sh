@@ -1,5 +1,5 @@
 #!/bin/sh
-# Stores the results of docs/research/flaim.md: one for each setting and method, those that are stored already excepted.
+# Stores the results of docs/research/flaim.md: one for each setting and method, except for those that are stored already.
 #
 #   FHAIM_DATA_DIR=DIR research/bench/flaim.sh FHAIM-LAB [SEEDS]
 #

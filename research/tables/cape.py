@@ -11,8 +11,10 @@ WAYS = ("central", "conventional", "shared", "correlated", "groups")
 MIXES = (1, 2, 4, 8, 16, 32)
 ACCURACIES = (*(f"cape-{way}-{mix}" for way in WAYS for mix in MIXES), "cape-mix-large")
 
-# Numbers of parties of Fig. 2, and its accuracies in percent that the text has, at four records in a mix.
-PARTIES = (5, 10, 20, 50)
+# Numbers of parties of Fig. 2 that have their own results (ten parties have those above), its ways, and the accuracies of
+# CAPE that the text has, in percent. All at four records in a mix.
+PARTIES = (5, 20, 50)
+FEDERATED = ("conventional", "shared", "correlated")
 FIGURE_2 = {None: 94.62, 20.0: 78.08, 10.0: 78.08}
 
 BUDGETS = (("no noise", None), ("epsilon 20", 20.0), ("epsilon 10", 10.0))
@@ -63,6 +65,25 @@ def opening(results):
     return table(heading, cells) + found
 
 
+def by_parties(results):
+    """Returns the rows with an accuracy of Fig. 2, by way, number of parties and epsilon."""
+    rows = results.rows(*(f"cape-parties-{count}" for count in PARTIES))
+    rows += results.rows(*(f"cape-{way}-4" for way in FEDERATED))
+    return {(row["way"], row["parties"], row["epsilon"]): row for row in rows if row["accuracy"] is not None}
+
+
+def parties(results):
+    """Fig. 2: accuracy by number of parties and budget, at four records in a mix."""
+    rows = by_parties(results)
+    cells = []
+    for _, epsilon in BUDGETS:
+        for count in sorted({count for _, count, _ in rows}):
+            found = [accuracy(rows.get((way, count, epsilon))) for way in FEDERATED]
+            budget = "none" if epsilon is None else f"{epsilon:g}"
+            cells.append([str(count), budget, *found, f"{FIGURE_2[epsilon]:.2f}"])
+    return table(["parties", "epsilon", *(f"`{way}`" for way in FEDERATED), "CAPE in print"], cells)
+
+
 def compared(results):
     """Returns the rows with a printed figure of Table 1, and their differences from it in standard errors."""
     rows = [row for row in measured(results).values() if row["printed"] is not None]
@@ -74,6 +95,9 @@ def counted(results):
     """Yields (what, differences) for Table 1, by budget."""
     for words, epsilon in BUDGETS:
         yield f"Table 1, {words}", [off for row, off in compared(results) if row["epsilon"] == epsilon]
+    others = [row for row in by_parties(results).values() if row["parties"] != 10 and row["printed"] is not None]
+    differences = [deviations(row["accuracy"], row["standard_error"], row["printed"]) for row in others]
+    yield "Fig. 2, other numbers of parties, no noise", differences
 
 
 class Accounting:

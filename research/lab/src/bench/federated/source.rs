@@ -135,8 +135,7 @@ fn workload(
     let names: Vec<[String; 3]> =
         serde_json::from_str(&text).map_err(|error| content(error.to_string()))?;
     let attribute = |name: &String| {
-        let columns = table.schema().columns();
-        let place = columns.iter().position(|column| column.name == *name);
+        let place = table.schema().position(name);
         place.ok_or_else(|| content(format!("the table has no column {name:?}")))
     };
     let triples = names.iter().map(|[a, b, c]| -> Result<[usize; 3], Error> {
@@ -184,7 +183,7 @@ mod tests {
         let path = folder.path().join("workload.json");
         let table = synthfs(2, 10, 1.0, &mut StdRng::seed_from_u64(1)).unwrap().0;
         let columns = table.schema().columns();
-        let names = [4, 2, 7].map(|place: usize| &columns[place].name);
+        let names = [4, 2, 7].map(|place: usize| columns[place].name());
         fs::write(&path, serde_json::to_string(&[names]).unwrap()).unwrap();
         let flag = path.to_str().unwrap();
         let words = ["bench", "synthfs:1", "--parties", "2", "--workload", flag];

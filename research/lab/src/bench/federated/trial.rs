@@ -244,7 +244,8 @@ const PROBABLE_RECORDS: usize = 100;
 /// Returns the mean negative log-likelihood of records by the model's log-potentials. Their constant is that of the most
 /// probable of some records drawn from the model.
 fn nll_of_potentials(model: &Model, records: &Table, seed: u64) -> Result<f64, Error> {
-    let failed = fhaim_synth::ModelError::from;
+    let failed =
+        |error: fhaim_pgm::Error| fhaim_synth::Error::from(fhaim_synth::ModelError::from(error));
     let drawn = model.sample(PROBABLE_RECORDS, &mut StdRng::seed_from_u64(seed));
     let densities = model.log_densities(&drawn).map_err(failed)?;
     let weights = model.log_weights(&drawn).map_err(failed)?;
