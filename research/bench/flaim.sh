@@ -12,7 +12,8 @@ set -eu
 [ $# -ge 1 ] || { echo "usage: research/bench/flaim.sh FHAIM-LAB [SEEDS]" >&2; exit 2; }
 program=$1
 seeds=${2:-10}
-root=$(dirname "$0")/..
+case $program in */*) program=$(realpath "$program") ;; esac
+cd "$(dirname "$0")/../.."
 
 # store SETTING METHODS ARGUMENTS... : stores flaim-SETTING-METHOD for each method
 store() {
@@ -20,9 +21,9 @@ store() {
     shift 2
     for method in $methods; do
         name=flaim-$setting-$method
-        [ -f "$root/results/$name.json" ] && continue
+        [ -f "research/results/$name.json" ] && continue
         echo "$name"
-        python3 "$root/chapters.py" store "$name" --program "$program" -- --quiet bench federated "$@" --method "$method"
+        python3 research/chapters.py store "$name" --program "$program" -- --quiet bench federated "$@" --method "$method"
     done
 }
 
@@ -77,5 +78,5 @@ store credit-ours random credit --model-mb 2 --seeds 3
 store credit-5-printed "$baselines" credit $printed --epsilon 5 --seeds 3
 store credit-5-printed random credit $printed --epsilon 5 --model-mb 2 --seeds 3
 name=flaim-heterogeneity
-[ -f "$root/results/$name.json" ] ||
-    python3 "$root/chapters.py" store "$name" --program "$program" -- --quiet bench federated adult adult-32 magic --heterogeneity --seeds 2
+[ -f "research/results/$name.json" ] ||
+    python3 research/chapters.py store "$name" --program "$program" -- --quiet bench federated adult adult-32 magic --heterogeneity --seeds 2

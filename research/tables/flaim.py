@@ -32,13 +32,17 @@ ABLATION = ["naive", "aug-oracle", "aug-oracle-combined", "aug-proxy", "aug-priv
 PLOTTED = ["naive", "aug-private", "dist-aim"]
 CURVES = [*PLOTTED, "aim"]
 OWN = ["naive-bayes", "random", "staged", "staged-h1"]
+CREDIT = ["aim"]
 BASELINES = ["naive", "aug-private", "aim", "naive-bayes", "random"]
 
 # The methods of each setting, which research/bench/flaim.sh stores.
 SETTINGS = {
     **{f"{data}-printed": METHODS for data in TABLES},
-    **{f"{data}-ours": [*METHODS, *OWN] for data in TABLES},
-    **{f"{data}-5-printed": BASELINES for data in ("adult", "credit")},
+    **{f"{data}-ours": [*METHODS, *OWN] for data in ("adult", "magic")},
+    "census-ours": [*METHODS, "naive-bayes", "staged", "staged-h1"],
+    "credit-ours": CREDIT,
+    "adult-5-printed": BASELINES,
+    "credit-5-printed": ["aug-private", "naive-bayes"],
     "adult-all-rounds": ["naive", "aug-oracle", "aug-private"],
     **{f"ablation-{rounds}": ABLATION for rounds in (4, 10, 32)},
     "share-0.7": ["aug-private"],
@@ -292,8 +296,8 @@ def ranks(values):
     return {method: f"{rank(size):g}" for method, size in sizes.items()}
 
 
-# Cells of the paper's workload of Adult (research/bench/workloads/adult.json) and all its subsets, and the bytes that
-# FLAIM's program counts for a cell of DistAIM.
+# Cells of the paper's workload of Adult and all its subsets, and the bytes that FLAIM's program counts for a cell of
+# DistAIM. The program draws the triples by numpy.random.default_rng(123).choice(364, 64, replace=False).
 WORKLOAD_CELLS = 2_870_490
 SHARED_CELL_BYTES = 48
 

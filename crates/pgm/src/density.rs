@@ -4,8 +4,6 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::blocked::{self, SLAB};
-use crate::model::Potentials;
-use crate::observations::ranked;
 use crate::propagation::NodePlan;
 use crate::{Error, Model};
 
@@ -44,41 +42,6 @@ impl Model {
             }
         }
         Ok(densities)
-    }
-
-    /// Returns the sum of each record's log-potentials: ln p(x) up to a constant, which is the same
-    /// for all records. It is finite even if p(x) is too small for a double, and
-    /// [`Model::log_densities`] is minus infinity.
-    ///
-    /// # Errors
-    /// [`Error::Columns`], [`Error::UnknownValue`].
-    pub fn log_weights(&self, columns: &[Vec<u32>]) -> Result<Vec<f64>, Error> {
-        let records = self.check_columns(columns)?;
-        let groups = self.groups_of(columns);
-        let attribute_of = self.attributes_by_rank();
-        let Potentials {
-            cliques,
-            ranges,
-            tables,
-        } = &self.potentials;
-        let mut weights = vec![0.0; records];
-        for (clique, range) in cliques.iter().zip(ranges) {
-            let table = &tables[range.clone()];
-            if let [attribute] = *clique.attributes() {
-                for (weight, &category) in weights.iter_mut().zip(&columns[attribute]) {
-                    *weight += table[category as usize];
-                }
-                continue;
-            }
-            let axes = ranked(clique, self.resolution.domain(), &self.tree);
-            for (record, weight) in weights.iter_mut().enumerate() {
-                let cell = axes.iter().fold(0, |cell, axis| {
-                    cell * axis.size + groups[attribute_of[axis.rank]][record] as usize
-                });
-                *weight += table[cell];
-            }
-        }
-        Ok(weights)
     }
 
     /// Checks that the columns are records over the domain, and returns their number.

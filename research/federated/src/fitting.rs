@@ -14,14 +14,6 @@ const FIT_BYTES_PER_MODEL_BYTE: usize = 64;
 /// a small model needs a table over all attributes between them, and that table is not part of the model.
 const LEAST_BYTES: usize = 1 << 30;
 
-/// Returns the bytes that a fit may use.
-pub(crate) fn fit_bytes(setting: &FederatedSetting) -> usize {
-    let model_bytes = setting.job.model_bytes;
-    model_bytes
-        .saturating_mul(FIT_BYTES_PER_MODEL_BYTE)
-        .max(LEAST_BYTES)
-}
-
 /// The stage of a run at which the model is fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -37,13 +29,16 @@ pub(crate) fn fit_model(
     stage: Stage,
     warm: Option<&Model>,
 ) -> Result<Model, Error> {
+    let cap = setting.job.model_bytes;
     let options = FitOptions {
         steps: setting.fit_steps[stage as usize],
         tolerance: TOLERANCES[stage as usize],
         // As AIM does: a run with a single party must give the same integers.
         passes: Passes::Contractions,
         total: Some(total),
-        max_bytes: fit_bytes(setting),
+        max_bytes: cap
+            .saturating_mul(FIT_BYTES_PER_MODEL_BYTE)
+            .max(LEAST_BYTES),
         ..FitOptions::default()
     };
     // Each round measures other parties, so the measurements differ by more than their noise.

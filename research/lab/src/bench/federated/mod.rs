@@ -1,14 +1,12 @@
 //! `fhaim-lab bench federated`: repeats FLAIM's tables, and shows printed figures next to the results.
 //!
 //! For each seed, nine tenths of the records are split among parties, and the rest is held out. The workload is 64
-//! random triples, or those of a file. Errors are mean L1 distances of shares, for as many records drawn from the model as were split.
+//! random triples. Errors are mean L1 distances of shares, for as many records drawn from the model as were split.
 
 mod contender;
 mod printed;
 mod source;
 mod trial;
-
-use std::path::PathBuf;
 
 use clap::Args;
 use fhaim_domain::{Clique, Domain};
@@ -51,7 +49,7 @@ pub struct FederatedArguments {
     #[arg(required = true, value_name = "NAME")]
     pub tables: Vec<String>,
     /// Measure how much the parties differ under each rule, and run no method
-    #[arg(long, conflicts_with_all = ["method", "epsilon", "rule", "participation", "rounds", "most_rounds", "local_steps", "measure_share", "anneal", "accounting", "model_mb", "workload"])]
+    #[arg(long, conflicts_with_all = ["method", "epsilon", "rule", "participation", "rounds", "most_rounds", "local_steps", "measure_share", "anneal", "accounting", "model_mb"])]
     pub heterogeneity: bool,
     /// Method to run, by its complete name (may be repeated) [default: all]
     #[arg(long, value_name = "METHOD")]
@@ -102,9 +100,6 @@ pub struct FederatedArguments {
     /// Maximum memory for a model, in MB
     #[arg(long, value_name = "MB", default_value_t = 80.0, value_parser = megabytes)]
     pub model_mb: f64,
-    /// JSON with the workload's triples of column names, for all runs [default: random triples for each run]
-    #[arg(long, value_name = "FILE")]
-    pub workload: Option<PathBuf>,
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,
@@ -180,9 +175,6 @@ struct Row {
     /// Mean negative log-likelihood of held-out records, and its standard error.
     nll: f64,
     nll_standard_error: Option<f64>,
-    /// The same by the log-potentials of the models, if available.
-    nll_of_potentials: Option<f64>,
-    nll_of_potentials_standard_error: Option<f64>,
     /// Area under the ROC curve of trees trained on synthetic records, if the target is binary.
     auc: Option<f64>,
     /// Megabytes of masked cells and models that a party sent and received, over those that took part.
@@ -250,12 +242,10 @@ fn row(
     };
     let (error, error_standard_error) = of(|trial| trial.error);
     let (nll, nll_standard_error) = of(|trial| trial.nll);
-    let known = |value: fn(&Trial) -> Option<f64>| {
+    let mean = |value: fn(&Trial) -> Option<f64>| {
         let values: Vec<f64> = trials.iter().filter_map(value).collect();
-        (!values.is_empty()).then(|| mean_and_error(&values))
+        (!values.is_empty()).then(|| mean_and_error(&values).0)
     };
-    let mean = |value| known(value).map(|(mean, _)| mean);
-    let of_potentials = known(|trial| trial.nll_of_potentials);
     let printed = match arguments.is_papers_setting(contender) {
         true => printed::figures(table, contender.name(), epsilon),
         false => None,
@@ -280,8 +270,6 @@ fn row(
         error_subsets: of(|trial| trial.error_subsets).0,
         nll,
         nll_standard_error,
-        nll_of_potentials: of_potentials.map(|(mean, _)| mean),
-        nll_of_potentials_standard_error: of_potentials.and_then(|(_, error)| error),
         auc: mean(|trial| trial.auc),
         traffic_mb: mean(|trial| trial.traffic_mb),
         printed_error: printed.and_then(|(error, _)| error),

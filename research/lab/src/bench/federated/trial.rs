@@ -7,7 +7,6 @@ use fhaim_dp::{Rho, accounting};
 use fhaim_eval::{Boosted, BoostingOptions, auc, workload_error};
 use fhaim_federated::{FederatedSetting, FederatedSource, Method, PooledRun, play};
 use fhaim_lab_eval::likelihood;
-use fhaim_pgm::Model;
 use fhaim_release::{Holders, MechanismJob, MechanismRun};
 use fhaim_synth::{FittedModel, MechanismName};
 use rand::{SeedableRng, rngs::StdRng};
@@ -32,9 +31,6 @@ pub struct Trial {
     pub error: f64,
     pub error_subsets: f64,
     pub nll: f64,
-    /// The same by the model's log-potentials, as FLAIM's program computes it: finite if `nll` is infinite because a
-    /// probability is too small for a double. `None` for methods other than FLAIM's and AIM's.
-    pub nll_of_potentials: Option<f64>,
     /// Number of held-out records to which the model gives probability zero.
     pub impossible: usize,
     pub auc: Option<f64>,
@@ -53,8 +49,6 @@ pub struct Trial {
 /// A model with the costs of making it.
 struct Made {
     model: Arc<dyn FittedModel>,
-    /// The same model, if its log-potentials are compared with those of FLAIM's program.
-    graphical: Option<Arc<Model>>,
     spent: Rho,
     sent_mb: Option<f64>,
     traffic_mb: Option<f64>,
@@ -125,10 +119,8 @@ fn make(
             let spent = ledgers.iter().map(|ledger| ledger.spent()).max();
             let candidates = setting.candidates();
             let cells: usize = candidates.iter().map(|candidate| candidate.cells).sum();
-            let model = Arc::new(outcome.model);
             Ok(Made {
-                model: model.clone(),
-                graphical: Some(model),
+                model: Arc::new(outcome.model),
                 spent: spent.unwrap_or(Rho::ZERO),
                 sent_mb: None,
                 traffic_mb: Some((cells * SHARED_CELL_BYTES) as f64 / 1e6),
@@ -152,10 +144,8 @@ fn federate(
     let sent: u64 = run.sent.iter().sum();
     let received: u64 = run.received.iter().sum();
     let took_part = run.sent.iter().filter(|&&bytes| bytes > 0).count().max(1);
-    let model = Arc::new(run.outcome.model);
     Ok(Made {
-        model: model.clone(),
-        graphical: Some(model),
+        model: Arc::new(run.outcome.model),
         spent: spent.unwrap_or(Rho::ZERO),
         sent_mb: Some(sent as f64 / 1e6 / parties.len() as f64),
         traffic_mb: Some((sent + received) as f64 / 1e6 / took_part as f64),
@@ -190,7 +180,6 @@ fn stage(
     let spent = spent.filter(|&spent| spent <= rho);
     Ok(Made {
         model: outcome.model,
-        graphical: None,
         spent: spent.ok_or(Error::Job("the gaps of noise exceed the budget".to_owned()))?,
         sent_mb: None,
         traffic_mb: None,
@@ -219,14 +208,11 @@ fn figures(made: &Made, divided: &Divided, seed: u64, rng: &mut StdRng) -> Resul
         .log_densities(unseen.columns())
         .map_err(fhaim_synth::Error::from)?;
     let nll = likelihood(&densities);
-    let graphical = made.graphical.as_deref();
-    let nll_of_potentials = graphical.map(|model| nll_of_potentials(model, unseen, seed));
     Ok(Trial {
         seed,
         error: workload_error(seen, &drawn, &sets)?,
         error_subsets: workload_error(seen, &drawn, &subsets)?,
         nll: nll.mean,
-        nll_of_potentials: nll_of_potentials.transpose()?,
         impossible: nll.impossible,
         auc: predicted(&drawn, unseen)?,
         spent: 0.0,
@@ -236,25 +222,6 @@ fn figures(made: &Made, divided: &Divided, seed: u64, rng: &mut StdRng) -> Resul
         dropped: made.dropped,
         seconds: 0.0,
     })
-}
-
-/// Number of records that are drawn to find a probable one.
-const PROBABLE_RECORDS: usize = 100;
-
-/// Returns the mean negative log-likelihood of records by the model's log-potentials. Their constant is that of the most
-/// probable of some records drawn from the model.
-fn nll_of_potentials(model: &Model, records: &Table, seed: u64) -> Result<f64, Error> {
-    let failed =
-        |error: fhaim_pgm::Error| fhaim_synth::Error::from(fhaim_synth::ModelError::from(error));
-    let drawn = model.sample(PROBABLE_RECORDS, &mut StdRng::seed_from_u64(seed));
-    let densities = model.log_densities(&drawn).map_err(failed)?;
-    let weights = model.log_weights(&drawn).map_err(failed)?;
-    let both = densities.iter().zip(&weights);
-    let probable = both.max_by(|one, two| one.0.total_cmp(two.0));
-    let constant = probable.map_or(0.0, |(density, weight)| density - weight);
-    let weights = model.log_weights(records.columns()).map_err(failed)?;
-    let densities: Vec<f64> = weights.iter().map(|weight| weight + constant).collect();
-    Ok(likelihood(&densities).mean)
 }
 
 /// Returns all subsets of a set, except the empty one.
