@@ -32,7 +32,7 @@ ABLATION = ["naive", "aug-oracle", "aug-oracle-combined", "aug-proxy", "aug-priv
 PLOTTED = ["naive", "aug-private", "dist-aim"]
 CURVES = [*PLOTTED, "aim"]
 OWN = ["naive-bayes", "random", "staged", "staged-h1"]
-CREDIT = ["aim"]
+CREDIT = ["naive", "aug-private", "dist-aim", "aim"]
 BASELINES = ["naive", "aug-private", "aim", "naive-bayes", "random"]
 
 # The methods of each setting, which research/bench/flaim.sh stores.
