@@ -45,10 +45,6 @@ class Results:
             raise SystemExit(f"{path} is missing: store it with the command in its chapter")
         return json.loads(path.read_text())
 
-    def has(self, name):
-        """Whether a result is stored."""
-        return (RESULTS / f"{name}.json").exists()
-
     def rows(self, *names):
         """Returns the rows of these results, in order."""
         return [row for name in names for row in self[name]["rows"]]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Stores the results of docs/research/flaim.md: one for each setting and method, those that are stored already excepted.
+# Stores the results of docs/research/flaim.md: one for each setting and method, except for those that are stored already.
 #
 #   FHAIM_DATA_DIR=DIR research/bench/flaim.sh FHAIM-LAB [SEEDS]
 #
@@ -12,7 +12,8 @@ set -eu
 [ $# -ge 1 ] || { echo "usage: research/bench/flaim.sh FHAIM-LAB [SEEDS]" >&2; exit 2; }
 program=$1
 seeds=${2:-10}
-root=$(dirname "$0")/..
+case $program in */*) program=$(realpath "$program") ;; esac
+cd "$(dirname "$0")/../.."
 
 # store SETTING METHODS ARGUMENTS... : stores flaim-SETTING-METHOD for each method
 store() {
@@ -20,16 +21,16 @@ store() {
     shift 2
     for method in $methods; do
         name=flaim-$setting-$method
-        [ -f "$root/results/$name.json" ] && continue
+        [ -f "research/results/$name.json" ] && continue
         echo "$name"
-        python3 "$root/chapters.py" store "$name" --program "$program" -- --quiet bench federated "$@" --method "$method"
+        python3 research/chapters.py store "$name" --program "$program" -- --quiet bench federated "$@" --method "$method"
     done
 }
 
 all="aim dist-aim aug-private naive aug-oracle"
 plotted="dist-aim aug-private naive"
 ablation="naive aug-oracle aug-oracle-combined aug-proxy aug-private"
-baselines="aim aug-private naive random naive-bayes"
+baselines="aim aug-private naive naive-bayes"
 printed="--accounting printed"
 own="staged staged-h1 naive-bayes"
 
@@ -39,7 +40,9 @@ store adult-ours random adult --model-mb 2 --seeds "$seeds"
 store adult-all-rounds "aug-private naive aug-oracle" adult --most-rounds 10 --seeds "$seeds"
 store magic-printed "$all" magic $printed --seeds 3
 store magic-ours "$all $own" magic --seeds 3
+store magic-ours random magic --model-mb 2 --seeds 3
 store adult-5-printed "$baselines" adult $printed --epsilon 5 --seeds 3
+store adult-5-printed random adult $printed --epsilon 5 --model-mb 2 --seeds 3
 for rounds in 10 4 32; do
     store "ablation-$rounds" "$ablation" adult $printed --epsilon 5 --rounds $rounds --seeds 3
 done
@@ -71,7 +74,9 @@ for table in census credit; do
     store "$table-printed" "$all" $table $printed --seeds 3
     store "$table-ours" "$all $own" $table --seeds 3
 done
+store credit-ours random credit --model-mb 2 --seeds 3
 store credit-5-printed "$baselines" credit $printed --epsilon 5 --seeds 3
+store credit-5-printed random credit $printed --epsilon 5 --model-mb 2 --seeds 3
 name=flaim-heterogeneity
-[ -f "$root/results/$name.json" ] ||
-    python3 "$root/chapters.py" store "$name" --program "$program" -- --quiet bench federated adult adult-32 magic --heterogeneity --seeds 2
+[ -f "research/results/$name.json" ] ||
+    python3 research/chapters.py store "$name" --program "$program" -- --quiet bench federated adult adult-32 magic --heterogeneity --seeds 2

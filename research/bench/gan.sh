@@ -29,6 +29,12 @@ bench gan-published-federated --method federated --seeds 3 --steps 15 --hidden 3
 bench gan-published-local --method local --seeds 3 --steps 20 --hidden 32,64
 bench gan-longer-central --method central --seeds 2 --steps 1000 --hidden 64,128 --rate 1e-3
 
+# Networks without training.
+untrained="--rule ns --rule qli --seeds 3 --steps 1 --rate 1e-9 --no-attacks"
+bench gan-untrained-local --method local $untrained --hidden 32,64
+bench gan-untrained-federated --method federated $untrained --hidden 32,64
+bench gan-untrained-small --method federated $untrained --hidden 32,32
+
 # FedAvg next to FedProx.
 federated="--participation 0.2 --local-steps 20 --hidden 32,32 --rate 0.1 --discriminator-rate 0.05"
 many="--steps 50 --seeds 3 --no-attacks"

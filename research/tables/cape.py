@@ -7,14 +7,21 @@ from .text import agreement, deviations, figure, signed, table
 
 WAYS = ("central", "conventional", "shared", "correlated", "groups")
 
-# Results with accuracies, each of `bench mix`. A later one replaces rows of an earlier one.
-ACCURACIES = (
-    "cape-mix",
-    "cape-conventional-8",
-    "cape-shared-16",
-    "cape-mix-large",
-    *(f"cape-{way}-{mix}" for way in ("central", "correlated", "conventional") for mix in (1, 2, 4, 8, 16, 32)),
-)
+# The numbers of records in a mix of each way, and the results of `bench mix` with all accuracies.
+MIXES = {
+    "central": (1, 2, 4, 8, 16, 32),
+    "conventional": (1, 2, 4, 8, 16, 32),
+    "shared": (1, 2, 4, 16),
+    "correlated": (1, 2, 4, 8, 16, 32),
+    "groups": (1, 2, 4),
+}
+ACCURACIES = (*(f"cape-{way}-{mix}" for way, mixes in MIXES.items() for mix in mixes), "cape-mix-large")
+
+# Numbers of parties of Fig. 2 that have their own results (ten parties have those above), its ways, and the accuracies of
+# CAPE that the text has, in percent. All at four records in a mix.
+PARTIES = (5,)
+FEDERATED = ("conventional", "shared", "correlated")
+FIGURE_2 = {None: 94.62, 20.0: 78.08, 10.0: 78.08}
 
 BUDGETS = (("no noise", None), ("epsilon 20", 20.0), ("epsilon 10", 10.0))
 
@@ -26,8 +33,8 @@ EPSILON = 10.0
 
 def measured(results):
     """Returns the rows with an accuracy, by way, l and epsilon, for ten parties."""
-    rows = [row for row in results.rows(*filter(results.has, ACCURACIES)) if row["accuracy"] is not None]
-    return {(row["way"], row["mix"], row["epsilon"]): row for row in rows if row.get("parties") in (None, 10)}
+    rows = [row for row in results.rows(*ACCURACIES) if row["accuracy"] is not None]
+    return {(row["way"], row["mix"], row["epsilon"]): row for row in rows}
 
 
 def accuracies(results):
@@ -64,6 +71,25 @@ def opening(results):
     return table(heading, cells) + found
 
 
+def by_parties(results):
+    """Returns the rows with an accuracy of Fig. 2, by way, number of parties and epsilon."""
+    rows = results.rows(*(f"cape-parties-{count}" for count in PARTIES))
+    rows += results.rows(*(f"cape-{way}-4" for way in FEDERATED))
+    return {(row["way"], row["parties"], row["epsilon"]): row for row in rows if row["accuracy"] is not None}
+
+
+def parties(results):
+    """Fig. 2: accuracy by number of parties and budget, at four records in a mix."""
+    rows = by_parties(results)
+    cells = []
+    for _, epsilon in BUDGETS:
+        for count in sorted({count for _, count, _ in rows}):
+            found = [accuracy(rows.get((way, count, epsilon))) for way in FEDERATED]
+            budget = "none" if epsilon is None else f"{epsilon:g}"
+            cells.append([str(count), budget, *found, f"{FIGURE_2[epsilon]:.2f}"])
+    return table(["parties", "epsilon", *(f"`{way}`" for way in FEDERATED), "CAPE in print"], cells)
+
+
 def compared(results):
     """Returns the rows with a printed figure of Table 1, and their differences from it in standard errors."""
     rows = [row for row in measured(results).values() if row["printed"] is not None]
@@ -75,6 +101,9 @@ def counted(results):
     """Yields (what, differences) for Table 1, by budget."""
     for words, epsilon in BUDGETS:
         yield f"Table 1, {words}", [off for row, off in compared(results) if row["epsilon"] == epsilon]
+    others = [row for row in by_parties(results).values() if row["parties"] != 10 and row["printed"] is not None]
+    differences = [deviations(row["accuracy"], row["standard_error"], row["printed"]) for row in others]
+    yield "Fig. 2, other numbers of parties, no noise", differences
 
 
 class Accounting:

@@ -1,6 +1,5 @@
 """Tables and plots of docs/research/flaim.md. Printed figures are those of FLAIM (Maddock, Cormode and Maple 2024)."""
 
-import pathlib
 import statistics
 
 from .svg import lines
@@ -29,8 +28,35 @@ SEVEN = {4: 3990, 32: 1223, 96: 410}
 # Table 6, epsilon 1: mean ranks over seven tables, by error and by NLL.
 SIX = {"naive": "4.65 / 4.75", "aug-oracle": "3.6 / 3.3", "aug-private": "3.75 / 3.45", "dist-aim": "2.0 / 2.5", "aim": "1.0 / 1.0"}
 
-# Methods of this project and baselines, which table 2 does not have.
-OTHERS = ["naive-bayes", "random", "staged", "staged-h1"]
+ABLATION = ["naive", "aug-oracle", "aug-oracle-combined", "aug-proxy", "aug-private"]
+PLOTTED = ["naive", "aug-private", "dist-aim"]
+CURVES = [*PLOTTED, "aim"]
+OWN = ["naive-bayes", "random", "staged", "staged-h1"]
+CREDIT = ["naive", "aug-private", "dist-aim", "aim"]
+BASELINES = ["naive", "aug-private", "aim", "naive-bayes", "random"]
+
+# The methods of each setting, which research/bench/flaim.sh stores.
+SETTINGS = {
+    **{f"{data}-printed": METHODS for data in TABLES},
+    **{f"{data}-ours": [*METHODS, *OWN] for data in ("adult", "magic")},
+    "census-ours": [*METHODS, "naive-bayes", "staged", "staged-h1"],
+    "credit-ours": CREDIT,
+    "adult-5-printed": BASELINES,
+    "credit-5-printed": ["aug-private", "naive-bayes"],
+    "adult-all-rounds": ["naive", "aug-oracle", "aug-private"],
+    **{f"ablation-{rounds}": ABLATION for rounds in (4, 10, 32)},
+    "share-0.7": ["aug-private"],
+    "share-0.5": ["aug-private", "aim"],
+    "ours-rounds-5": ["aug-private"],
+    "ours-rounds-20": ["aug-private"],
+    "adult-32-ours": ["aug-private", "aim"],
+    **{f"epsilon-{epsilon}": CURVES for epsilon in ("0.5", "2", "5")},
+    **{f"participation-{p}": PLOTTED for p in ("0.05", "0.3", "0.5")},
+    **{f"skew-{beta}": PLOTTED for beta in ("0.05", "0.1", "0.3", "0.8")},
+    **{f"synthfs-{skew}": CURVES for skew in (1, 2, 3, 5)},
+    **{f"rounds-{rounds}": PLOTTED for rounds in (4, 32, 96)},
+    "anneal": METHODS,
+}
 
 NAMES = {"dist-aim": "`dist-aim` (in the clear)"}
 
@@ -40,12 +66,10 @@ def name(method):
 
 
 def by_method(results, setting):
-    """Returns the row of each method that is stored for this setting."""
-    folder = pathlib.Path(__file__).parent.parent / "results"
+    """Returns the row of each method of this setting."""
     found = {}
-    for method in dict.fromkeys([*METHODS, *ABLATION, *OTHERS]):
-        if (folder / f"flaim-{setting}-{method}.json").exists():
-            (found[method],) = results.rows(f"flaim-{setting}-{method}")
+    for method in SETTINGS[setting]:
+        (found[method],) = results.rows(f"flaim-{setting}-{method}")
     return found
 
 
@@ -125,15 +149,12 @@ def comparison(results, data):
 def counted(results):
     """Returns (what, differences) for each table of the paper and each measure."""
     for data in TABLES:
-        if compared(results, data):
-            errors, nlls = differences(results, data)
-            yield f"table 2, {data}: errors", errors
-            yield f"table 2, {data}: NLLs", nlls
+        errors, nlls = differences(results, data)
+        yield f"table 2, {data}: errors", errors
+        yield f"table 2, {data}: NLLs", nlls
     for data in ONE:
-        if at_five(results, data):
-            yield f"table 1, {data}: NLLs", [off for *_, off in at_five(results, data)]
-    if results.has("flaim-heterogeneity"):
-        yield "table 5: heterogeneity", [off for _, off in heterogeneities(results)]
+        yield f"table 1, {data}: NLLs", [off for *_, off in at_five(results, data)]
+    yield "table 5: heterogeneity", [off for _, off in heterogeneities(results)]
 
 
 def agreements(results):
@@ -175,7 +196,6 @@ def noise(results):
 def own(results):
     """All tables by the corrected accounting, with this project's mechanism."""
     found = {data: by_method(results, f"{data}-ours") for data in TABLES}
-    found = {data: rows for data, rows in found.items() if rows}
     heading = ["method"]
     for data, rows in found.items():
         seeds = " or ".join(sorted({str(row["seeds"]) for row in rows.values()}))
@@ -205,8 +225,7 @@ def varied(results):
     for words, setting in VARIED:
         found = by_method(results, setting)
         cells = [cell(found.get(method)) for method in ("aug-private", "aim") for cell in (error_of, nll_of)]
-        if any(cells):
-            rows.append([words, *cells])
+        rows.append([words, *cells])
     return table(["change", "`aug-private`: error", "NLL", "`aim`: error", "NLL"], rows)
 
 
@@ -230,9 +249,7 @@ def distaim(results):
     both = [("printed rules", "adult-printed"), ("corrected rules", "adult-ours")]
     rows = [["paper", "0.42", "", "21.41", ""]]
     for words, setting in both:
-        row = by_method(results, setting).get("dist-aim")
-        if row is None:
-            continue
+        row = by_method(results, setting)["dist-aim"]
         off = deviations(row["error"], row["error_standard_error"], 0.42)
         errors = [run["error"] for run in row["trials"]]
         rows.append([words, error_of(row), f"{min(errors):.2f} to {max(errors):.2f}", nll_of(row), signed(off)])
@@ -240,14 +257,10 @@ def distaim(results):
     return table(heading, rows)
 
 
-ABLATION = ["naive", "aug-oracle", "aug-oracle-combined", "aug-proxy", "aug-private"]
-
-
 def ablation(results):
     """Figure 2a."""
     meaning = ["no penalty", "tau", "tau, filter and combine", "proxy of tau", "proxy, filter and combine"]
     found = {rounds: by_method(results, f"ablation-{rounds}") for rounds in (4, 10, 32)}
-    found = {rounds: rows for rounds, rows in found.items() if rows}
     rows = [
         [name(method), words, *(error_of(found[rounds].get(method)) for rounds in found)]
         for method, words in zip(ABLATION, meaning)
@@ -271,25 +284,38 @@ def annealing(results):
 
 
 def ranks(values):
-    """Returns the rank of each method, 1 for the least value. A value that is infinite, None here, is the largest."""
-    order = sorted(values, key=lambda method: float("inf") if values[method] is None else values[method])
-    return {method: order.index(method) + 1 for method in values}
+    """Returns the rank of each method, 1 for the least value. Equal values share the mean of their ranks.
+
+    A value that is infinite, None here, is the largest."""
+    sizes = {method: float("inf") if value is None else value for method, value in values.items()}
+    order = sorted(sizes.values())
+
+    def rank(size):
+        return order.index(size) + (order.count(size) + 1) / 2
+
+    return {method: f"{rank(size):g}" for method, size in sizes.items()}
+
+
+# Cells of the paper's workload of Adult and all its subsets, and the bytes that FLAIM's program counts for a cell of
+# DistAIM. The program draws the triples by numpy.random.default_rng(123).choice(364, 64, replace=False).
+WORKLOAD_CELLS = 2_870_490
+SHARED_CELL_BYTES = 48
 
 
 def traffic(results):
     """Tables 3 and 7, for Adult."""
+    theirs = WORKLOAD_CELLS * SHARED_CELL_BYTES / 1e6
     rows = []
-    for rounds in SEVEN:
+    for rounds, printed in SEVEN.items():
         found = by_method(results, f"rounds-{rounds}")
-        if not {"aug-private", "dist-aim"} <= found.keys():
-            continue
         private, pooled = found["aug-private"], found["dist-aim"]
-        ratio = pooled["traffic_mb"] / private["traffic_mb"]
         rows.append([
             str(rounds), f"{pooled['traffic_mb']:.1f}", f"{private['traffic_mb']:.3f}",
-            f"{ratio:.0f}", str(SEVEN[rounds]), error_of(pooled), error_of(private),
+            f"{pooled['traffic_mb'] / private['traffic_mb']:.0f}", f"{theirs / private['traffic_mb']:.0f}", str(printed),
+            f"{theirs / printed:.3f}", error_of(pooled), error_of(private),
         ])
-    heading = ["T", "`dist-aim`: MB a party (counted, not sent)", "`aug-private`: MB a party", "ratio", "paper"]
+    heading = ["T", "`dist-aim`: MB a party (counted, not sent)", "`aug-private`: MB a party", "ratio"]
+    heading += ["ratio, the paper's workload", "ratio: paper", "`aug-private`: MB, by the paper's ratio"]
     return table(heading + ["error `dist-aim`", "error `aug-private`"], rows)
 
 
@@ -298,12 +324,9 @@ def plotted(results, file, title, x_label, settings, log_x=False):
     curves = {}
     for x, setting in settings:
         for method, row in by_method(results, setting).items():
-            if method in PLOTTED:
+            if method in CURVES:
                 curves.setdefault(method, []).append((x, row["error"], row["error_standard_error"]))
     return results.plot(file, lines([(title, dict(sorted(curves.items())))], x_label, "workload error", log_x))
-
-
-PLOTTED = ["naive", "aug-private", "dist-aim", "aim"]
 
 
 def epsilon(results):

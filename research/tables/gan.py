@@ -83,7 +83,7 @@ def points(rows, x, value):
 def printed(results):
     """Returns the printed figures next to ours, and a sentence with the number of those that agree."""
     theirs = results.rows("gan-published-central", "gan-published-local", "gan-published-federated")
-    ours = results.rows(*filter(results.has, ["gan-longer-central", "gan-fedavg"]))
+    ours = results.rows("gan-longer-central", "gan-fedavg")
     lines_of, differences = [], []
     for name, printed_figure, value, digits, wanted in printed_figures():
         found, error = mean(select(theirs, **wanted), value)
@@ -118,6 +118,24 @@ def counted(results):
         what = {"IS": "Table II: IS", "FID": "Table II: FID"}.get(name.split(",")[0], f"Table III: {name.split(',')[0]}")
         differences.setdefault(what, []).append(deviations(*found, printed_figure))
     yield from differences.items()
+
+
+# Networks without training: words and the stored result.
+UNTRAINED = [
+    ("ten generators, as `local` at their setting", "gan-untrained-local"),
+    ("one generator, as `federated` at their setting", "gan-untrained-federated"),
+    ("one generator, as FedAvg and FedProx below", "gan-untrained-small"),
+]
+
+
+def untrained(results):
+    """Returns the measures of networks that take no step."""
+    cells = []
+    for words, name in UNTRAINED:
+        for rule in RULES[:2]:
+            rows = select(results.rows(name), rule=rule)
+            cells.append([words, rule, *(shown(rows, measured(measure)) for measure, _ in MEASURES)])
+    return table(["networks", "rule", *(label for _, label in MEASURES)], cells)
 
 
 PROXIMAL = {
@@ -170,34 +188,19 @@ def seed(row):
 
 def stored_levels(results):
     """Returns the rows of each private method by its stored levels, as (method, level, rows)."""
-    for method, level, names in LEVELS:
-        rows = results.rows(*filter(results.has, names))
-        if rows:
-            yield method, level, rows
-
-
-def pending(results, names):
-    """Returns a sentence about results that are not stored, or None if all are."""
-    missing = [f"`{name}`" for name in names if not results.has(name)]
-    return f"Not measured: {', '.join(missing)}. `research/bench/gan.sh` stores them.\n" if missing else None
+    return [(method, level, results.rows(*names)) for method, level, names in LEVELS]
 
 
 def privacy(results):
     """Returns a plot of the four measures by lambda and epsilon (Figs. 3 and 4 of the paper)."""
     panels = [panel for name, label in MEASURES for panel in levels(results, measured(name), label)]
-    return results.plot("gan-privacy", lines(panels, "level", "", True)) + missing_levels(results)
+    return results.plot("gan-privacy", lines(panels, "level", "", True))
 
 
 def attacks(results):
     """Returns a plot of the attacks by lambda and epsilon (Fig. 7)."""
     panels = [panel for name, value in ATTACKS for panel in levels(results, value, name)]
     return results.plot("gan-attacks", lines(panels, "level", "", True, 3))
-
-
-def missing_levels(results):
-    """Returns a sentence about the levels that are not stored."""
-    sentence = pending(results, [name for _, _, names in LEVELS for name in names])
-    return f"\n{sentence}" if sentence else ""
 
 
 def tradeoff(results):
@@ -238,8 +241,6 @@ NAMES = {"privgan": "privGAN", "federated": "FedProx 0.5, no noise"}
 def parties(results):
     """Returns a plot of the inception score by the number of parties that take part, of 40 (Fig. 5)."""
     names = [f"gan-parties-{method}-{count}" for method in PARTY_METHODS for count in COUNTS]
-    if sentence := pending(results, names):
-        return sentence
     rows = results.rows(*names)
     panels = [(rule, by_method(select(rows, rule=rule), "parties")) for rule in RULES[:2]]
     return results.plot("gan-parties", lines(panels, "parties", "inception score"))
@@ -252,8 +253,6 @@ GRAPHICAL = ["gan-staged-breast-cancer", "gan-staged-compas"]
 
 def concentration(results):
     """Returns a plot of the inception score by the concentration parameter (Fig. 6)."""
-    if sentence := pending(results, ALPHA):
-        return sentence
     rows = results.rows(*ALPHA)
     rows = [row | {"kind": row["rule"].split(":")[0], "alpha": float(row["rule"].split(":")[1])} for row in rows]
     panels = [(kind, by_method(select(rows, kind=kind), "alpha")) for kind in ("dli", "qs")]

@@ -20,7 +20,8 @@ pub struct Call {
     pub measurements: Arc<Vec<Measurement>>,
     /// Numbers of the candidates for which the model has room.
     pub eligible: Vec<usize>,
-    /// The model's marginals of the eligible candidates, scaled to the model's number of records.
+    /// The model's marginals of the eligible candidates, scaled to the model's number of records. Empty for a method
+    /// without scores.
     pub marginals: Vec<Vec<f64>>,
     /// The model's 1-ways, by attribute.
     pub one_ways: Vec<Vec<f64>>,

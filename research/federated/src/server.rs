@@ -236,7 +236,9 @@ impl Server {
             return Err(Error::NoCandidate(self.setting.job.model_bytes));
         }
         let model = Arc::clone(self.model.as_ref().ok_or(NO_MODEL)?);
-        let cliques = eligible.iter().map(|&i| self.candidates[i].clique.clone());
+        // A method without scores needs no marginals, and those of attributes that are far apart may be too large.
+        let scored = eligible.iter().filter(|_| self.setting.method.selects());
+        let cliques = scored.map(|&i| self.candidates[i].clique.clone());
         let cliques: Vec<Clique> = cliques.collect();
         let pooled = self.oracle.as_ref().map(|oracle| {
             let shares = eligible.iter().map(|&i| oracle.shares[i].clone());

@@ -8,8 +8,8 @@ use fhaim_domain::{Clique, Schema, Table};
 use fhaim_dp::{Rho, accounting};
 use fhaim_federated::partition::{Rule, partition};
 use fhaim_federated::{
-    FederatedSetting, FederatedSource, Method, PairKeys, Parts, Plan, PooledRun, Spending, play,
-    play_with, random_triples,
+    FederatedSetting, FederatedSource, Group, Method, PairKeys, Parts, Plan, PooledRun, Reply,
+    Request, Server, Spending, play, play_with, random_triples,
 };
 use fhaim_release::{MechanismJob, MechanismRun, Workload};
 use fhaim_synth::{Aim, AimOptions, FINAL_STEPS, FIT_STEPS, FixedRounds, Mechanism, MechanismName};
@@ -504,4 +504,32 @@ fn columns_with_digits_are_rejected_by_name() {
         .unwrap_err()
         .to_string();
     assert!(refused.contains("`digits`"), "{refused}");
+}
+
+#[test]
+fn calls_for_random_choices_have_no_marginals() {
+    let table = table(500);
+    for (method, is_scored) in [(Method::Random, false), (Method::Naive, true)] {
+        let setting = FederatedSetting {
+            participation: 1.0,
+            ..setting(&table, method, 1.0)
+        };
+        let mut server = Server::new(Arc::new(setting), 4).unwrap();
+        let mut rng = StdRng::seed_from_u64(5);
+        let zeros = |group: &Group| {
+            let cells = table.domain().cells(&group.clique).unwrap();
+            vec![vec![0; cells]; group.parties.len()]
+        };
+        let mut reply = None;
+        let call = loop {
+            reply = Some(match server.step(reply, &mut rng).unwrap() {
+                Request::Totals(asked) => Reply::Totals(vec![125; asked.len()]),
+                Request::Sums(groups) => Reply::Sums(groups.iter().map(zeros).collect()),
+                Request::Choices(_, call) => break call,
+                Request::Done(_) => panic!("the run ended without choices"),
+            });
+        };
+        assert_eq!(!call.marginals.is_empty(), is_scored, "{method}");
+        assert!(!call.eligible.is_empty());
+    }
 }
