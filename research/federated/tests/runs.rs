@@ -441,7 +441,7 @@ fn runs_are_reproducible_and_clients_answer_once() {
     let client = fhaim_federated::Client::new(setting, tables[0].clone(), keys.remove(0), rng);
     let mut client = client.unwrap();
     assert_eq!(client.total().unwrap(), client.total().unwrap());
-    let group = |message, attributes: &[usize], parties: Vec<usize>| fhaim_federated::Group {
+    let group = |message, attributes: &[usize], parties: Vec<usize>| Group {
         message,
         round: 0,
         clique: attributes.to_vec().into(),
@@ -449,11 +449,11 @@ fn runs_are_reproducible_and_clients_answer_once() {
         variance_units: 100,
     };
     assert!(client.add(&group(1, &[0], vec![0, 1])).is_ok());
-    let other_round = fhaim_federated::Group {
+    let other_round = Group {
         round: 1,
         ..group(7, &[1], vec![0, 1])
     };
-    let noiseless = fhaim_federated::Group {
+    let noiseless = Group {
         variance_units: 0,
         ..group(8, &[1], vec![0, 1])
     };
@@ -478,7 +478,7 @@ fn runs_are_reproducible_and_clients_answer_once() {
         assert!(error.contains(words), "{group:?}: {error}");
     }
     assert_eq!(client.ledger(), &before);
-    let cheap = fhaim_federated::Group {
+    let cheap = Group {
         variance_units: 1,
         ..group(9, &[1], vec![0, 1])
     };
