@@ -11,7 +11,7 @@ WAYS = ("central", "conventional", "shared", "correlated", "groups")
 MIXES = {
     "central": (1, 2, 4, 8, 16, 32),
     "conventional": (1, 2, 4, 8, 16, 32),
-    "shared": (1, 2, 4, 16),
+    "shared": (1, 2, 4, 8, 16),
     "correlated": (1, 2, 4, 8, 16, 32),
     "groups": (1, 2, 4),
 }

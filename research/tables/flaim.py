@@ -32,17 +32,15 @@ ABLATION = ["naive", "aug-oracle", "aug-oracle-combined", "aug-proxy", "aug-priv
 PLOTTED = ["naive", "aug-private", "dist-aim"]
 CURVES = [*PLOTTED, "aim"]
 OWN = ["naive-bayes", "random", "staged", "staged-h1"]
-CREDIT = ["naive", "aug-private", "dist-aim", "aim"]
 BASELINES = ["naive", "aug-private", "aim", "naive-bayes", "random"]
 
 # The methods of each setting, which research/bench/flaim.sh stores.
 SETTINGS = {
     **{f"{data}-printed": METHODS for data in TABLES},
-    **{f"{data}-ours": [*METHODS, *OWN] for data in ("adult", "magic")},
+    **{f"{data}-ours": [*METHODS, *OWN] for data in ("adult", "magic", "credit")},
     "census-ours": [*METHODS, "naive-bayes", "staged", "staged-h1"],
-    "credit-ours": CREDIT,
     "adult-5-printed": BASELINES,
-    "credit-5-printed": ["aug-private", "naive-bayes"],
+    "credit-5-printed": ["aug-private", "aim", "naive-bayes"],
     "adult-all-rounds": ["naive", "aug-oracle", "aug-private"],
     **{f"ablation-{rounds}": ABLATION for rounds in (4, 10, 32)},
     "share-0.7": ["aug-private"],
