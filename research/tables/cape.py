@@ -13,7 +13,7 @@ MIXES = {
     "conventional": (1, 2, 4, 8, 16, 32),
     "shared": (1, 2, 4, 8, 16),
     "correlated": (1, 2, 4, 8, 16, 32),
-    "groups": (1, 2, 4),
+    "groups": (1, 2, 4, 8),
 }
 ACCURACIES = (*(f"cape-{way}-{mix}" for way, mixes in MIXES.items() for mix in mixes), "cape-mix-large")
 

@@ -40,7 +40,7 @@ SETTINGS = {
     **{f"{data}-ours": [*METHODS, *OWN] for data in ("adult", "magic", "credit")},
     "census-ours": [*METHODS, "naive-bayes", "staged", "staged-h1"],
     "adult-5-printed": BASELINES,
-    "credit-5-printed": ["aug-private", "aim", "naive-bayes"],
+    "credit-5-printed": BASELINES,
     "adult-all-rounds": ["naive", "aug-oracle", "aug-private"],
     **{f"ablation-{rounds}": ABLATION for rounds in (4, 10, 32)},
     "share-0.7": ["aug-private"],
