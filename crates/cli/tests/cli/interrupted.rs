@@ -161,7 +161,7 @@ fn run_that_is_killed_at_any_output_continues_without_paying_twice() {
     }
 }
 
-/// On a busy machine, a run may write several batches before it is killed. Then another run is begun.
+/// On a busy machine, a run may write several batches before it is killed. Then the test starts another run.
 #[test]
 fn run_that_is_killed_after_each_batch_continues_each_time() {
     let partial = (0..50).any(|_| kill_after_each_batch() > 0);
