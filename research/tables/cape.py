@@ -11,9 +11,9 @@ WAYS = ("central", "conventional", "shared", "correlated", "groups")
 MIXES = {
     "central": (1, 2, 4, 8, 16, 32),
     "conventional": (1, 2, 4, 8, 16, 32),
-    "shared": (1, 2, 4, 8, 16),
+    "shared": (1, 2, 4, 8, 16, 32),
     "correlated": (1, 2, 4, 8, 16, 32),
-    "groups": (1, 2, 4, 8),
+    "groups": (1, 2, 4, 8, 16),
 }
 ACCURACIES = (*(f"cape-{way}-{mix}" for way, mixes in MIXES.items() for mix in mixes), "cape-mix-large")
 
