@@ -19,5 +19,6 @@ CREATE TABLE owners (owner TEXT PRIMARY KEY);
 
 -- The service that the database belongs to: one row.
 CREATE TABLE service (
-    name TEXT PRIMARY KEY
+    one BIGINT PRIMARY KEY CHECK (one = 1),
+    name TEXT NOT NULL
 );

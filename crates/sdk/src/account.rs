@@ -3,6 +3,8 @@
 use fhaim_api::account::{
     Account, ApiKey, ApiKeyMade, CloseAccount, Credentials, NewApiKey, NewPassword, Secret,
 };
+use fhaim_api::keys::KeySet;
+use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_api::usage::{Usage, Used};
 use reqwest::Method;
@@ -119,7 +121,16 @@ impl Client {
             }
         }
         for dataset in damaged {
-            unless_unknown(self.delete_dataset(dataset).await)?;
+            match self.delete_dataset(dataset).await {
+                // Another holder made it.
+                Err(error) if error.kind() == Some(ProblemKind::NotFound) => {
+                    let withdrawn: Result<KeySet, Error> = self
+                        .of_ledger(Method::PUT, dataset, "/withdrawal", Body::Empty)
+                        .await;
+                    unless_unknown(withdrawn)?;
+                }
+                deleted => deleted?,
+            }
         }
         let address = format!("{}/v1/account", self.endpoints().generation);
         let body = Body::json(&CloseAccount { password });

@@ -282,8 +282,8 @@ impl Client {
     /// another holder made the dataset; [`ProblemKind::NotFound`] if no service knows the dataset.
     pub async fn delete_dataset(&self, id: Uuid) -> Result<(), Error> {
         let found = self.dataset(id).await;
-        // Only a dataset that no service knows is an error: the generation service may finish the deletion meanwhile.
-        let mut is_known = !found.as_ref().is_err_and(is_unknown);
+        // The generation service may finish the deletion of a known dataset meanwhile.
+        let mut is_known = found.is_ok();
         let second = match found {
             Ok(dataset) if self.part_number(&dataset).await? != 0 => {
                 return Err(Error::OtherMaker(id));

@@ -187,19 +187,18 @@ pub fn failure(error: PeerError) -> Failure {
 }
 
 /// Fetches and stores the present receipt of a dataset's ledger, such as after a holder withdrew. A crypto service that
-/// is later set back to before this moment is then noticed at the next batch.
-///
-/// # Errors
-/// A failure of the store. A crypto service that does not answer is logged.
-pub async fn learn_receipt(state: &State, dataset: Uuid) -> Result<(), Failure> {
+/// is later set back to before this moment is then noticed at the next batch. A failure is logged: it must not keep a
+/// holder from taking its part back.
+pub async fn learn_receipt(state: &State, dataset: Uuid) {
     let path = format!("/v1/datasets/{dataset}");
-    let set: Result<KeySet, _> = state.crypto.json(Method::GET, &path, Body::Empty).await;
-    match set {
+    let crypto = state.crypto.with_tries(2);
+    let set: Result<KeySet, _> = crypto.json(Method::GET, &path, Body::Empty).await;
+    let kept = match set {
         Ok(set) => keep_receipt(state, dataset, &[], &set.receipt).await,
-        Err(error) => {
-            tracing::warn!(%dataset, %error, "the receipt after a withdrawal is not stored");
-            Ok(())
-        }
+        Err(error) => Err(failure(error)),
+    };
+    if let Err(failure) = kept {
+        tracing::warn!(%dataset, %failure, "the receipt after a withdrawal is not stored");
     }
 }
 

@@ -172,6 +172,8 @@ async fn compute(
     // Loaded before the job gets its run, so that an unreadable dataset does not use a run up.
     let loaded = state.datasets.get(state, &stored).await?;
     let read = runs::window(state, task, &plan).await?;
+    // The crypto service answers again, if the batch waited for it.
+    store::resume(&state.base.store, lease).await?;
     let params = plan.parameters().map_err(Failure::internal)?;
     let (window, key) = (read.window.clone(), read.key.clone());
     let requests = task.requests.clone();

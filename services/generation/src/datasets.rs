@@ -166,11 +166,14 @@ async fn planned(state: &State, terms: Terms) -> Result<(Terms, Rho), Failure> {
 /// # Errors
 /// The user holds no such dataset.
 pub async fn show(state: &State, user: Uuid, id: Uuid) -> Result<Dataset, Failure> {
-    let found = store::find(&state.base.store, id).await?;
-    let found = found.ok_or_else(Failure::not_found)?;
-    if found.owner != user && !store::is_held(&state.base.store, id, user).await? {
+    // Before the dataset is read, which may be damaged: others must not learn that it exists.
+    let owner = store::owner(&state.base.store, id).await?;
+    let owner = owner.ok_or_else(Failure::not_found)?;
+    if owner != user && !store::is_held(&state.base.store, id, user).await? {
         return Err(Failure::foreign(SERVICE, user, "dataset", id));
     }
+    let found = store::find(&state.base.store, id).await?;
+    let found = found.ok_or_else(Failure::not_found)?;
     let dataset = found.dataset.ok_or_else(Failure::not_found)?;
     let holders = store::holders(&state.base.store, id).await?;
     Ok(Dataset { holders, ..dataset })

@@ -283,6 +283,10 @@ impl<'a> Attempt<'a> {
                     last_event = Instant::now();
                     self.tell_computing(seconds).await?;
                 }
+                BatchStatus::Queued | BatchStatus::Running { .. } if waits_for.is_some() => {
+                    self.tell_waiting(None).await?;
+                    waits_for = None;
+                }
                 BatchStatus::Queued | BatchStatus::Running { .. } | BatchStatus::Waiting { .. } => {
                 }
             }

@@ -26,8 +26,11 @@ function isMissingOrDamaged(error: unknown): boolean {
  * nothing can be decrypted, even if a later step fails. Repeating the call continues the deletion.
  */
 export async function deleteDataset(id: string): Promise<void> {
+  let known = true;
+  let missing: unknown;
   const computations = await get<Dataset>("generation", `/v1/datasets/${id}`).then(computationsOf, async (error: unknown) => {
     if (!isMissingOrDamaged(error)) throw error;
+    known = false;
     return (await hasWitness()) ? (["computation", "witness"] as const) : (["computation"] as const);
   });
   await call("generation", "PUT", `/v1/datasets/${id}/deletion`).catch(unless(["not-found"]));
@@ -40,8 +43,12 @@ export async function deleteDataset(id: string): Promise<void> {
     await call("generation", "POST", `/v1/jobs/${job.id}/cancel`).catch(unless(["conflict", "not-found"]));
   }
   for (const service of ["crypto", ...computations, "generation"] as const) {
-    await call(service, "DELETE", `/v1/datasets/${id}`).catch(unless(["not-found"]));
+    await call(service, "DELETE", `/v1/datasets/${id}`).then(() => (known = true), (error: unknown) => {
+      if (!isMissing(error)) throw error;
+      missing = error;
+    });
   }
+  if (!known) throw missing;
   drop(id);
   forgetRead(id);
   await forgetUpload(id);
@@ -57,7 +64,13 @@ export async function closeAccount(password: string): Promise<void> {
     if (part === 0) await deleteDataset(dataset.id);
     else await withdraw(dataset, part);
   }
-  for (const id of damaged) await deleteDataset(id);
+  for (const id of damaged) {
+    await deleteDataset(id).catch(async (error: unknown) => {
+      if (!isMissing(error)) throw error;
+      // Another holder made it.
+      await call("crypto", "PUT", `/v1/datasets/${id}/withdrawal`).catch(unless(["not-found"]));
+    });
+  }
   await call("generation", "DELETE", "/v1/account", { json: { password } });
   forget();
 }

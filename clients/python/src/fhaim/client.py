@@ -577,12 +577,17 @@ class Client:
         else:
             both = [self.computation, *([self.witness] if self._login.has("witness") else [])]
         deletions = [service.delete for service in both]
+        is_known, missing = shown is not None, None
         for delete in (self.crypto.destroy, *deletions, self.generation.delete_dataset):
             try:
                 delete(identifier)
+                is_known = True
             except Error as error:
                 if error.kind != "not-found":  # it never reached this service, or an earlier call deleted it
                     raise
+                missing = error
+        if missing is not None and not is_known:
+            raise missing
         if is_unused:
             _forget(identifier)
 

@@ -158,34 +158,46 @@ impl Store {
     ) -> Result<Self, OpenError> {
         let store = Self::connect(config).await?;
         // Before the steps, because those of another service would fail with a reason that misleads.
-        let found = match sqlx::query("SELECT name FROM service")
-            .fetch_optional(&store.pool)
-            .await
-        {
-            Err(StoreError::Database(_)) => None, // a new database, without tables
-            row => row?
-                .map(|row| row.try_get::<String, _>("name"))
-                .transpose()?,
-        };
-        let is_known = found.is_some();
-        if let Some(found) = found.filter(|found| found != wanted.as_str()) {
-            let address = store.address.to_string();
-            return Err(OpenError::OtherService {
-                address,
-                found,
-                wanted,
-            });
+        match store.service().await {
+            Err(StoreError::Database(error)) if is_absent_table(&*error) => {}
+            found => store.must_be_of(wanted, found?)?,
         }
         store.migrate(steps).await?;
-        if !is_known {
-            sqlx::query("INSERT INTO service (name) VALUES ($1) ON CONFLICT (name) DO NOTHING")
+        let found = match store.service().await? {
+            Some(found) => Some(found),
+            None => {
+                sqlx::query(
+                    "INSERT INTO service (one, name) VALUES (1, $1) ON CONFLICT DO NOTHING",
+                )
                 .bind(wanted.as_str())
                 .execute(&store.pool)
                 .await?;
-        }
+                // Another service may have opened the database at the same moment.
+                store.service().await?
+            }
+        };
+        store.must_be_of(wanted, found)?;
         // The last process may have been killed before it did this.
         store.forget_deleted().await?;
         Ok(store)
+    }
+
+    /// Returns the name of the service that the database belongs to.
+    async fn service(&self) -> Result<Option<String>, StoreError> {
+        let row = sqlx::query("SELECT name FROM service");
+        let row = row.fetch_optional(&self.pool).await?;
+        row.map(|row| row.try_get("name")).transpose()
+    }
+
+    fn must_be_of(&self, wanted: Service, found: Option<String>) -> Result<(), OpenError> {
+        match found {
+            Some(found) if found != wanted.as_str() => Err(OpenError::OtherService {
+                address: self.address.to_string(),
+                found,
+                wanted,
+            }),
+            _ => Ok(()),
+        }
     }
 
     async fn connect(config: &config::Database) -> Result<Self, OpenError> {
@@ -473,6 +485,12 @@ pub fn is_duplicate(error: &StoreError) -> bool {
     error
         .as_database_error()
         .is_some_and(sqlx::error::DatabaseError::is_unique_violation)
+}
+
+/// Returns whether a statement failed because its table does not exist.
+fn is_absent_table(error: &dyn sqlx::error::DatabaseError) -> bool {
+    let message = error.message();
+    message.contains("no such table") || message.contains("does not exist")
 }
 
 #[cfg(test)]

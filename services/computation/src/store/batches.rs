@@ -264,6 +264,18 @@ pub async fn postpone(tx: &mut Tx, lease: &Lease, reason: &str) -> Result<(), St
     Ok(())
 }
 
+/// Forgets why a batch was postponed, because it continues.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn resume(store: &Store, lease: &Lease) -> Result<(), StoreError> {
+    sqlx::query("UPDATE batches SET reason = NULL WHERE id = $1 AND state = 'running'")
+        .bind(&lease.id)
+        .execute(store.pool())
+        .await?;
+    Ok(())
+}
+
 /// Ends a batch as refused with a reason.
 ///
 /// # Errors

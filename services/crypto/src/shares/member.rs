@@ -543,14 +543,9 @@ pub async fn freeze(state: &State, dataset: Uuid) -> Result<(), Failure> {
 /// [`ProblemKind::NotFound`] for a share that does not exist or has another owner, if the owner is given; a failure of
 /// the store.
 pub async fn destroy(state: &State, dataset: Uuid, owner: Option<Uuid>) -> Result<(), Failure> {
-    if let Some(owner) = owner {
-        let found = keys::find_owned(state, dataset, owner).await?;
-        if found.is_destroyed() {
-            return Err(Failure::not_found());
-        }
-    }
     state.sharing.attempts.take(dataset);
-    match keys::forget(state, dataset, Caller::Service(Service::Crypto)).await {
+    let actor = owner.map_or(Caller::Service(Service::Crypto), Caller::User);
+    match keys::forget(state, dataset, actor).await {
         Err(failure) if failure.kind() == ProblemKind::NotFound && owner.is_none() => Ok(()),
         destroyed => destroyed,
     }

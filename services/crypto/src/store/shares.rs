@@ -197,7 +197,8 @@ pub async fn orphaned(store: &Store) -> Result<Vec<(Uuid, Service)>, StoreError>
     let select = "SELECT dataset, service FROM orphaned_shares ORDER BY dataset, service";
     let found = sqlx::query(select).fetch_all(store.pool()).await?;
     let read = |row: &Row| Ok((rows::parsed(row, "dataset")?, rows::named(row, "service")?));
-    found.iter().map(read).collect()
+    let orphaned = found.iter().map(|row| rows::undamaged(read(row)));
+    orphaned.filter_map(Result::transpose).collect()
 }
 
 /// Records that a service has destroyed its share.

@@ -133,13 +133,11 @@ pub async fn ended_tokens(store: &Store) -> Result<EndedTokens, StoreError> {
             epoch: rows::number(row, "epoch")?,
         })
     };
-    let accounts = found
-        .iter()
-        .map(of_account)
-        .collect::<Result<_, StoreError>>();
-    Ok(EndedTokens {
-        accounts: accounts?,
-    })
+    let accounts = found.iter().map(|row| rows::undamaged(of_account(row)));
+    let accounts = accounts
+        .filter_map(Result::transpose)
+        .collect::<Result<_, _>>()?;
+    Ok(EndedTokens { accounts })
 }
 
 /// Deletes the tokens that ended before a time.

@@ -425,7 +425,8 @@ pub async fn deleting(store: &Store) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
         .fetch_all(store.pool())
         .await?;
     let pair = |row: &Row| Ok((rows::parsed(row, "id")?, rows::parsed(row, "owner")?));
-    found.iter().map(pair).collect()
+    let pairs = found.iter().map(|row| rows::undamaged(pair(row)));
+    pairs.filter_map(Result::transpose).collect()
 }
 
 /// Deletes a dataset's jobs and their data, and hides the dataset from its owner. The row stays, so
@@ -507,5 +508,8 @@ pub async fn erasing(store: &Store) -> Result<Vec<Uuid>, StoreError> {
         .bind(ERASING)
         .fetch_all(store.pool())
         .await?;
-    found.iter().map(|row| rows::parsed(row, "id")).collect()
+    let erasing = found
+        .iter()
+        .map(|row| rows::undamaged(rows::parsed(row, "id")));
+    erasing.filter_map(Result::transpose).collect()
 }

@@ -54,6 +54,13 @@ fn damaged_rows_are_named_and_their_dataset_can_be_deleted() {
         let listed = [list.stdout, list.stderr].concat();
         let listed = String::from_utf8_lossy(&listed);
         assert!(listed.contains(&dataset), "{change}: {listed}");
+        // To another account, the damaged dataset does not exist.
+        let foreign = services.command("eve", &["dataset", "delete", &dataset, "--yes"]);
+        let words = String::from_utf8_lossy(&foreign.stderr);
+        assert!(
+            !foreign.status.success() && words.contains("Not found"),
+            "{change}: {words}"
+        );
         services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
         let left = services.run("ana", &["dataset", "list"]);
         assert!(!left.contains(&dataset), "{change}: {left}");

@@ -448,7 +448,7 @@ impl<'a> User<'a> {
         let began = Instant::now();
         let delete = ["dataset", "delete", &record.dataset, "--yes"];
         self.until(&self.name, &delete, |result| {
-            let is_gone = result.err.contains("\"kind\":\"not-found\"");
+            let is_gone = result.err.contains("Not found");
             (result.success || is_gone).then_some(())
         })?;
         record.deleted = Some([began, Instant::now()]);
