@@ -19,7 +19,7 @@ pub enum Cause {
 }
 
 /// Words of documented refusals.
-const WORDS: [(&str, Cause); 11] = [
+const WORDS: [(&str, Cause); 12] = [
     // Before the other words, which these refusals also have.
     ("no longer has their upload", Cause::Upload),
     ("has no ledger of dataset", Cause::Unknown),
@@ -32,6 +32,8 @@ const WORDS: [(&str, Cause); 11] = [
     ("bound to another upload", Cause::Upload),
     ("no keys for this dataset", Cause::Unknown),
     ("\"kind\":\"not-found\"", Cause::Unknown),
+    // The same without --json.
+    ("error: Not found", Cause::Unknown),
 ];
 
 /// A refusal that stays when the command is repeated.
