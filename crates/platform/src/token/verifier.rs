@@ -25,7 +25,7 @@ pub(crate) const FETCH_EVERY: Duration = Duration::from_secs(2);
 const FETCH_WITHIN: Duration = Duration::from_secs(5);
 
 /// Path of the generation service's list of ended tokens.
-pub const ENDED_PATH: &str = "/.well-known/ended-tokens.json";
+const ENDED_PATH: &str = "/.well-known/ended-tokens.json";
 
 /// Shortest time between two requests for the ended tokens.
 const ENDED_EVERY: Duration = Duration::from_secs(2);
