@@ -1,7 +1,5 @@
 """Tables and plots of docs/research/flaim.md. Printed figures are those of FLAIM (Maddock, Cormode and Maple 2024)."""
 
-import statistics
-
 from .svg import lines
 from .text import agreement, deviations, figure, signed, table
 
@@ -78,15 +76,9 @@ def error_of(row):
 
 
 def nll_of(row):
-    """Returns the mean NLL; the median if a run gives a held-out record no probability, so that its NLL is infinite."""
     if row is None:
         return ""
-    if row["nll"] is not None:
-        return figure(row["nll"], row["nll_standard_error"], 2)
-    values = [float("inf") if run["nll"] is None else run["nll"] for run in row["trials"]]
-    infinite = f"infinite in {values.count(float('inf'))} of {len(values)} runs"
-    median = statistics.median(values)
-    return infinite if median == float("inf") else f"{figure(median, None, 2)} (median; {infinite})"
+    return figure(row["nll"], row["nll_standard_error"], 2)
 
 
 def compared(results, data):
@@ -97,8 +89,8 @@ def compared(results, data):
 
 
 def off_nll(row, printed):
-    """Returns the difference of an NLL in standard errors. It is infinite, and does not agree, if a run's NLL is."""
-    return float("inf") if row["nll"] is None else deviations(row["nll"], row["nll_standard_error"], printed)
+    """Returns the difference of an NLL in standard errors."""
+    return deviations(row["nll"], row["nll_standard_error"], printed)
 
 
 def differences(results, data):
@@ -282,16 +274,13 @@ def annealing(results):
 
 
 def ranks(values):
-    """Returns the rank of each method, 1 for the least value. Equal values share the mean of their ranks.
+    """Returns the rank of each method, 1 for the least value. Equal values share the mean of their ranks."""
+    order = sorted(values.values())
 
-    A value that is infinite, None here, is the largest."""
-    sizes = {method: float("inf") if value is None else value for method, value in values.items()}
-    order = sorted(sizes.values())
+    def rank(value):
+        return order.index(value) + (order.count(value) + 1) / 2
 
-    def rank(size):
-        return order.index(size) + (order.count(size) + 1) / 2
-
-    return {method: f"{rank(size):g}" for method, size in sizes.items()}
+    return {method: f"{rank(value):g}" for method, value in values.items()}
 
 
 # Cells of the paper's workload of Adult and all its subsets, and the bytes that FLAIM's program counts for a cell of

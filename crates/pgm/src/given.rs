@@ -8,7 +8,7 @@ use crate::{Error, Model};
 
 /// The log-potential of a value that is ruled out. It is finite, so that its sums and differences
 /// are numbers. Next to any fitted potential, its exponential is zero.
-const RULED_OUT: f64 = -1e300;
+pub(crate) const RULED_OUT: f64 = -1e300;
 
 /// The smallest share of the records that a condition must leave. Below it, the model's numbers are
 /// only rounding errors.

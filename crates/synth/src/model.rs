@@ -87,8 +87,8 @@ pub trait Conditions {
 
 /// A model that can compute the probability of a record.
 pub trait Density {
-    /// Returns ln p(x) of each record x, and minus infinity for a record that the model considers
-    /// impossible. Records are given as columns of codes, one for each attribute.
+    /// Returns ln p(x) of each record x, and minus infinity for a record with a value that a
+    /// condition rules out. Records are given as columns of codes, one for each attribute.
     ///
     /// # Errors
     /// The columns are not those of records over the domain.

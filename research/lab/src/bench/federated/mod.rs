@@ -1,12 +1,15 @@
 //! `fhaim-lab bench federated`: repeats FLAIM's tables, and shows printed figures next to the results.
 //!
 //! For each seed, nine tenths of the records are split among parties, and the rest is held out. The workload is 64
-//! random triples. Errors are mean L1 distances of shares, for as many records drawn from the model as were split.
+//! random triples, or those of a file. Errors are mean L1 distances of shares, for as many records drawn from the model
+//! as were split.
 
 mod contender;
 mod printed;
 mod source;
 mod trial;
+
+use std::path::PathBuf;
 
 use clap::Args;
 use fhaim_domain::{Clique, Domain};
@@ -49,7 +52,7 @@ pub struct FederatedArguments {
     #[arg(required = true, value_name = "NAME")]
     pub tables: Vec<String>,
     /// Measure how much the parties differ under each rule, and run no method
-    #[arg(long, conflicts_with_all = ["method", "epsilon", "rule", "participation", "rounds", "most_rounds", "local_steps", "measure_share", "anneal", "accounting", "model_mb"])]
+    #[arg(long, conflicts_with_all = ["method", "epsilon", "rule", "participation", "rounds", "most_rounds", "local_steps", "measure_share", "anneal", "accounting", "model_mb", "workload"])]
     pub heterogeneity: bool,
     /// Method to run, by its complete name (may be repeated) [default: all]
     #[arg(long, value_name = "METHOD")]
@@ -100,6 +103,9 @@ pub struct FederatedArguments {
     /// Maximum memory for a model, in MB
     #[arg(long, value_name = "MB", default_value_t = 80.0, value_parser = megabytes)]
     pub model_mb: f64,
+    /// JSON with the workload's triples of column names, for all runs [default: random triples for each run]
+    #[arg(long, value_name = "FILE")]
+    pub workload: Option<PathBuf>,
     /// Print the results as JSON
     #[arg(long)]
     pub json: bool,

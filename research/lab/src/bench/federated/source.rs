@@ -1,5 +1,6 @@
 //! The tables of `fhaim-lab bench federated`, and how a run divides their records among parties.
 
+use std::fs;
 use std::path::PathBuf;
 
 use fhaim_domain::{ReadOptions, Table, read_csv};
@@ -40,7 +41,7 @@ pub struct Divided {
     pub unseen: Table,
     /// The records of each party.
     pub parties: Vec<Table>,
-    /// The workload: random triples.
+    /// The workload: triples.
     pub workload: Workload,
 }
 
@@ -83,7 +84,7 @@ impl Source {
                 let seen_records = (table.records() as f64 * SEEN).round() as usize;
                 let split = table.split(seen_records, rng);
                 let (seen, unseen) = split.map_err(fhaim_domain::Error::from)?;
-                let workload = random_triples(table.domain(), TRIPLES, rng)?;
+                let workload = workload(table, arguments, rng)?;
                 let rows = partition(&seen, arguments.parties, &arguments.rule, rng)?;
                 Divided::new(seen, unseen, &rows, workload)
             }
@@ -98,7 +99,7 @@ impl Source {
                     rows.filter(|&row| !held_out[row]).collect()
                 };
                 let rows: Vec<Vec<usize>> = rows.iter().map(kept).collect();
-                let workload = random_triples(table.domain(), TRIPLES, rng)?;
+                let workload = workload(&table, arguments, rng)?;
                 let select = |rows: &[usize]| table.select(rows).map_err(fhaim_domain::Error::from);
                 let (seen, unseen) = (select(&rows.concat())?, select(&unseen)?);
                 let mut end = 0;
@@ -112,6 +113,36 @@ impl Source {
             }
         }
     }
+}
+
+/// Returns the workload of a file, or draws random triples.
+fn workload(
+    table: &Table,
+    arguments: &FederatedArguments,
+    rng: &mut StdRng,
+) -> Result<Workload, Error> {
+    let Some(path) = &arguments.workload else {
+        return Ok(random_triples(table.domain(), TRIPLES, rng)?);
+    };
+    let content = |problem: String| Error::Content {
+        path: path.clone(),
+        problem,
+    };
+    let text = fs::read_to_string(path).map_err(|source| Error::Read {
+        path: path.clone(),
+        source,
+    })?;
+    let names: Vec<[String; 3]> =
+        serde_json::from_str(&text).map_err(|error| content(error.to_string()))?;
+    let attribute = |name: &String| {
+        let place = table.schema().position(name);
+        place.ok_or_else(|| content(format!("the table has no column {name:?}")))
+    };
+    let triples = names.iter().map(|[a, b, c]| -> Result<[usize; 3], Error> {
+        Ok([attribute(a)?, attribute(b)?, attribute(c)?])
+    });
+    let triples = triples.collect::<Result<Vec<_>, _>>()?;
+    Workload::of_triples(table.domain(), triples).map_err(|error| content(error.to_string()))
 }
 
 impl Divided {
@@ -144,6 +175,33 @@ mod tests {
     struct Command {
         #[command(flatten)]
         arguments: FederatedArguments,
+    }
+
+    #[test]
+    fn workload_of_a_file_is_that_of_all_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("workload.json");
+        let table = synthfs(2, 10, 1.0, &mut StdRng::seed_from_u64(1))
+            .unwrap()
+            .0;
+        let columns = table.schema().columns();
+        let names = [4, 2, 7].map(|place: usize| columns[place].name());
+        fs::write(&path, serde_json::to_string(&[names]).unwrap()).unwrap();
+        let flag = path.to_str().unwrap();
+        let words = ["bench", "synthfs:1", "--parties", "2", "--workload", flag];
+        let command = Command::try_parse_from(words).unwrap();
+        let divide = |seed| {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let source = Source::read("synthfs:1").unwrap();
+            source.divide(&command.arguments, &mut rng)
+        };
+        for seed in 0..2 {
+            let workload = divide(seed).unwrap().workload;
+            let sets: Vec<Vec<usize>> = workload.sets().map(|(set, _)| set.to_vec()).collect();
+            assert_eq!(sets, [[2, 4, 7]]);
+        }
+        fs::write(&path, r#"[["x", "y", "z"]]"#).unwrap();
+        assert!(matches!(divide(0), Err(Error::Content { .. })));
     }
 
     #[test]

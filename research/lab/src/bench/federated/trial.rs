@@ -6,7 +6,6 @@ use fhaim_domain::{Clique, Table};
 use fhaim_dp::{Rho, accounting};
 use fhaim_eval::{Boosted, BoostingOptions, auc, workload_error};
 use fhaim_federated::{FederatedSetting, FederatedSource, Method, PooledRun, play};
-use fhaim_lab_eval::likelihood;
 use fhaim_release::{Holders, MechanismJob, MechanismRun};
 use fhaim_synth::{FittedModel, MechanismName};
 use rand::{SeedableRng, rngs::StdRng};
@@ -31,8 +30,6 @@ pub struct Trial {
     pub error: f64,
     pub error_subsets: f64,
     pub nll: f64,
-    /// Number of held-out records to which the model gives probability zero.
-    pub impossible: usize,
     pub auc: Option<f64>,
     /// Share of the budget that the record that paid most spent.
     pub spent: f64,
@@ -207,13 +204,12 @@ fn figures(made: &Made, divided: &Divided, seed: u64, rng: &mut StdRng) -> Resul
     let densities = density
         .log_densities(unseen.columns())
         .map_err(fhaim_synth::Error::from)?;
-    let nll = likelihood(&densities);
+    let nll = -densities.iter().sum::<f64>() / densities.len() as f64;
     Ok(Trial {
         seed,
         error: workload_error(seen, &drawn, &sets)?,
         error_subsets: workload_error(seen, &drawn, &subsets)?,
-        nll: nll.mean,
-        impossible: nll.impossible,
+        nll,
         auc: predicted(&drawn, unseen)?,
         spent: 0.0,
         sent_mb: made.sent_mb,
