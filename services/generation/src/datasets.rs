@@ -211,7 +211,7 @@ pub async fn rename(
 pub async fn list(state: &State, user: Uuid, paging: &Paging) -> Result<Page<Dataset>, Failure> {
     let cut = Cut::new(paging)?;
     let mut datasets = store::list(&state.base.store, user, &cut).await?;
-    for dataset in datasets.iter_mut().filter_map(|entry| entry.item.as_mut()) {
+    for dataset in (datasets.list.iter_mut()).filter_map(|entry| entry.item.as_mut()) {
         if dataset.terms.0.roster.is_some() {
             dataset.holders = store::holders(&state.base.store, dataset.id).await?;
         }

@@ -4,8 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fhaim_api::{Page, Paging};
 use fhaim_platform::clock::Millis;
-use fhaim_platform::rows;
-use fhaim_platform::store::{Row, StoreError};
+use fhaim_platform::rows::{self, Readable};
+use fhaim_platform::store::{Row, Store, StoreError};
+use sqlx::AssertSqlSafe;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use uuid::Uuid;
@@ -20,9 +21,9 @@ const MAX_LIMIT: u32 = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The page has items made earlier than this,
-    pub before: Millis,
+    before: Millis,
     /// or at the same time with a smaller identifier.
-    pub id: String,
+    id: String,
     limit: u32,
 }
 
@@ -47,20 +48,65 @@ impl Cut {
         })
     }
 
-    /// Number of rows to fetch: one more than the page has, to detect whether another page follows.
-    pub fn rows(&self) -> i64 {
-        i64::from(self.limit) + 1
+    /// Fetches the entries of a page.
+    ///
+    /// # Errors
+    /// A failure of the store, other than the damage of a row.
+    pub async fn fetch<T>(
+        &self,
+        store: &Store,
+        list: List<'_>,
+        read: impl Fn(&Row) -> Result<T, StoreError>,
+    ) -> Result<Entries<T>, StoreError> {
+        let found = self.rows(store, &list, list.columns).await?;
+        let fetched = found.rows.len() + found.left_out;
+        let mut entries = Entry::from_rows(&found.rows, read)?;
+        if found.left_out > 0 {
+            let places = self.rows(store, &list, "id, created_at").await?;
+            Entry::add_damaged(&mut entries, Entry::from_rows(&places.rows, |_| Ok(()))?);
+        }
+        Ok(Entries {
+            list: entries,
+            more: fetched > self.limit as usize,
+        })
+    }
+
+    /// Fetches one more row than the page has, to detect whether another page follows.
+    async fn rows(
+        &self,
+        store: &Store,
+        list: &List<'_>,
+        columns: &str,
+    ) -> Result<Readable, StoreError> {
+        let List {
+            table,
+            condition,
+            bound,
+            ..
+        } = list;
+        let (at, id, limit) = (bound.len() + 1, bound.len() + 2, bound.len() + 3);
+        // Safe: all texts are constants of this crate.
+        let sql = AssertSqlSafe(format!(
+            "SELECT {columns} FROM {table} WHERE {condition} \
+             AND (created_at < ${at} OR (created_at = ${at} AND id < ${id})) \
+             ORDER BY created_at DESC, id DESC LIMIT ${limit}"
+        ));
+        let query = bound
+            .iter()
+            .fold(sqlx::query(sql), |query, &value| query.bind(value));
+        let query = query.bind(self.before).bind(&self.id);
+        let rows = query.bind(i64::from(self.limit) + 1).fetch(store.pool());
+        rows::readable(table, rows).await
     }
 
     /// Makes a page of the fetched entries.
-    pub fn page<T>(&self, mut entries: Vec<Entry<T>>) -> Page<T> {
-        let shown = self.limit as usize;
-        let more = entries.len() > shown;
-        entries.truncate(shown);
-        let next = entries.last().filter(|_| more);
+    pub fn page<T>(&self, entries: Entries<T>) -> Page<T> {
+        let Entries { mut list, more } = entries;
+        list.truncate(self.limit as usize);
+        let next = list.last().filter(|_| more);
         let next = next.map(|entry| encode(entry.at, entry.id));
-        let (mut items, mut damaged) = (Vec::with_capacity(entries.len()), Vec::new());
-        for entry in entries {
+        let (mut items, mut damaged) = (Vec::with_capacity(list.len()), Vec::new());
+        for entry in list {
             match entry.item {
                 Some(item) => items.push(item),
                 None => damaged.push(entry.id),
@@ -72,6 +118,28 @@ impl Cut {
             damaged,
         }
     }
+}
+
+/// A list: the rows of a table with the columns `created_at` and `id` for which a condition holds.
+#[derive(Clone, Copy, Debug)]
+pub struct List<'a> {
+    /// The table.
+    pub table: &'static str,
+    /// The columns of an item, with `created_at` and `id`.
+    pub columns: &'a str,
+    /// The condition, with the parameters `$1` and so on.
+    pub condition: &'a str,
+    /// The values of these parameters.
+    pub bound: &'a [&'a str],
+}
+
+/// The fetched entries of a page, and possibly the first one of the next page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entries<T> {
+    /// The entries in the order of the list.
+    pub list: Vec<Entry<T>>,
+    /// Whether another page follows.
+    more: bool,
 }
 
 /// An entry of a list, with its place in the order of the list.
@@ -86,11 +154,8 @@ pub struct Entry<T> {
 }
 
 impl<T> Entry<T> {
-    /// Reads an entry from a row with the columns `created_at` and `id`. Returns `None` if these are damaged.
-    ///
-    /// # Errors
-    /// An error other than the damage of the row.
-    pub fn from_row(
+    /// Reads an entry from a row. Returns `None` if its time or identifier is damaged: it has no place in the list.
+    fn from_row(
         row: &Row,
         read: impl Fn(&Row) -> Result<T, StoreError>,
     ) -> Result<Option<Self>, StoreError> {
@@ -102,11 +167,7 @@ impl<T> Entry<T> {
         Ok(Some(Self { at, id, item }))
     }
 
-    /// Reads the entries of a list.
-    ///
-    /// # Errors
-    /// An error other than the damage of a row.
-    pub fn from_rows(
+    fn from_rows(
         rows: &[Row],
         read: impl Fn(&Row) -> Result<T, StoreError>,
     ) -> Result<Vec<Self>, StoreError> {
@@ -115,7 +176,7 @@ impl<T> Entry<T> {
     }
 
     /// Adds the entries among `places` that could not be read, and restores the order of the list.
-    pub fn add_damaged(entries: &mut Vec<Self>, places: Vec<Entry<()>>) {
+    fn add_damaged(entries: &mut Vec<Self>, places: Vec<Entry<()>>) {
         let known: BTreeSet<Uuid> = entries.iter().map(|entry| entry.id).collect();
         let damaged = places
             .into_iter()
@@ -142,7 +203,7 @@ mod tests {
     #[test]
     fn first_page_starts_at_the_newest_and_later_pages_at_their_cursor() {
         let first = Cut::new(&Paging::default()).unwrap();
-        assert_eq!((first.before, first.rows()), (Millis::MAX, 51));
+        assert_eq!((first.before, first.limit), (Millis::MAX, 50));
         let id = Uuid::from_u128(7);
         let paging = Paging {
             after: Some(URL_SAFE_NO_PAD.encode(format!("12 {id}"))),

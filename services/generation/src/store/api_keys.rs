@@ -7,7 +7,7 @@ use fhaim_platform::{clock, rows};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use crate::paging::{Cut, Entry};
+use crate::paging::{Cut, Entries, List};
 
 /// Locks an account's row. Returns whether the account exists and is not disabled.
 ///
@@ -96,23 +96,14 @@ pub async fn insert(
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn list(
-    store: &Store,
-    account: Uuid,
-    cut: &Cut,
-) -> Result<Vec<Entry<ApiKey>>, StoreError> {
-    let found = sqlx::query(
-        "SELECT id, name, created_at, last_used_at FROM api_keys WHERE account = $1 \
-         AND (created_at < $2 OR (created_at = $2 AND id < $3)) \
-         ORDER BY created_at DESC, id DESC LIMIT $4",
-    )
-    .bind(account.to_string())
-    .bind(cut.before)
-    .bind(&cut.id)
-    .bind(cut.rows())
-    .fetch_all(store.pool())
-    .await?;
-    Entry::from_rows(&found, key)
+pub async fn list(store: &Store, account: Uuid, cut: &Cut) -> Result<Entries<ApiKey>, StoreError> {
+    let list = List {
+        table: "api_keys",
+        columns: "id, name, created_at, last_used_at",
+        condition: "account = $1",
+        bound: &[&account.to_string()],
+    };
+    cut.fetch(store, list, key).await
 }
 
 fn key(row: &Row) -> Result<ApiKey, StoreError> {

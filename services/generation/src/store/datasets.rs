@@ -9,7 +9,7 @@ use fhaim_protocol::terms::Terms;
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
-use crate::paging::{Cut, Entry};
+use crate::paging::{Cut, Entries, List};
 
 /// Condition: a job takes a run of its dataset because it is under way or has asked for a batch. The
 /// crypto service assigns a run when a job begins, so a failed or cancelled job keeps its run.
@@ -24,14 +24,12 @@ const ERASING: &str = "erasing";
 const HELD: &str = "(datasets.owner = $2 OR EXISTS (SELECT 1 FROM holders \
      WHERE holders.dataset = datasets.id AND holders.account = $2))";
 
-/// Selects the columns of a dataset. `begun` is the number of jobs that take a run.
-fn select(rest: &str) -> AssertSqlSafe<String> {
-    // Safe: all parts are constants of this crate.
-    AssertSqlSafe(format!(
-        "SELECT id, owner, name, terms, runs, budget, state, created_at, \
-         (SELECT COUNT(*) FROM jobs WHERE jobs.dataset = datasets.id AND {TAKES_RUN}) AS begun \
-         FROM datasets WHERE {rest}"
-    ))
+/// The columns of a dataset. `begun` is the number of jobs that take a run.
+fn columns() -> String {
+    format!(
+        "id, owner, name, terms, runs, budget, state, created_at, \
+         (SELECT COUNT(*) FROM jobs WHERE jobs.dataset = datasets.id AND {TAKES_RUN}) AS begun"
+    )
 }
 
 fn dataset(row: &Row) -> Result<Dataset, StoreError> {
@@ -140,7 +138,9 @@ pub struct Found {
 /// # Errors
 /// A failure of the store.
 pub async fn find(store: &Store, id: Uuid) -> Result<Option<Found>, StoreError> {
-    let row = sqlx::query(select("id = $1"))
+    // Safe: all parts are constants of this crate.
+    let select = format!("SELECT {} FROM datasets WHERE id = $1", columns());
+    let row = sqlx::query(AssertSqlSafe(select))
         .bind(id.to_string())
         .fetch_optional(store.pool())
         .await;
@@ -172,29 +172,14 @@ pub async fn owner(store: &Store, id: Uuid) -> Result<Option<Uuid>, StoreError> 
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn list(store: &Store, user: Uuid, cut: &Cut) -> Result<Vec<Entry<Dataset>>, StoreError> {
-    let rest = "(owner = $1 OR EXISTS (SELECT 1 FROM holders \
-         WHERE holders.dataset = datasets.id AND holders.account = $1)) AND state <> $2 \
-         AND (created_at < $3 OR (created_at = $3 AND id < $4)) \
-         ORDER BY created_at DESC, id DESC LIMIT $5";
-    let rows = async |query| {
-        let rows = sqlx::query(query)
-            .bind(user.to_string())
-            .bind(ERASING)
-            .bind(cut.before)
-            .bind(&cut.id)
-            .bind(cut.rows());
-        rows::readable("datasets", rows.fetch(store.pool())).await
+pub async fn list(store: &Store, user: Uuid, cut: &Cut) -> Result<Entries<Dataset>, StoreError> {
+    let list = List {
+        table: "datasets",
+        columns: &columns(),
+        condition: &format!("state <> $1 AND {HELD}"),
+        bound: &[ERASING, &user.to_string()],
     };
-    let found = rows(select(rest)).await?;
-    let mut entries = Entry::from_rows(&found.rows, dataset)?;
-    if found.left_out > 0 {
-        // Safe: both parts are constants of this crate.
-        let places = format!("SELECT id, created_at FROM datasets WHERE {rest}");
-        let places = rows(AssertSqlSafe(places)).await?;
-        Entry::add_damaged(&mut entries, Entry::from_rows(&places.rows, |_| Ok(()))?);
-    }
-    Ok(entries)
+    cut.fetch(store, list, dataset).await
 }
 
 /// Returns a dataset's terms.

@@ -9,22 +9,22 @@ use fhaim_protocol::terms::Terms;
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
-use crate::paging::{Cut, Entry};
+use crate::paging::{Cut, Entries, List};
 use crate::store::events;
 
 /// Name of the table of tasks.
 pub const TABLE: &str = "jobs";
 
-const SELECT: &str = "SELECT id, owner, dataset, state, progress, releases, spent, attempts, error, \
-     note, created_at, updated_at FROM jobs";
+const COLUMNS: &str = "id, owner, dataset, state, progress, releases, spent, attempts, error, \
+     note, created_at, updated_at";
 
 /// Condition: the account bound as `$2` started the job or is a holder of its dataset.
 const HELD: &str = "(jobs.owner = $2 OR EXISTS (SELECT 1 FROM holders \
      WHERE holders.dataset = jobs.dataset AND holders.account = $2))";
 
 fn select(rest: &str) -> AssertSqlSafe<String> {
-    // Safe: both parts are constants of this crate.
-    AssertSqlSafe(format!("{SELECT} WHERE {rest}"))
+    // Safe: all parts are constants of this crate.
+    AssertSqlSafe(format!("SELECT {COLUMNS} FROM jobs WHERE {rest}"))
 }
 
 fn job(row: &Row) -> Result<Job, StoreError> {
@@ -108,27 +108,14 @@ pub async fn held(store: &Store, user: Uuid, id: Uuid) -> Result<Option<Job>, St
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn list(store: &Store, dataset: Uuid, cut: &Cut) -> Result<Vec<Entry<Job>>, StoreError> {
-    let rest = "dataset = $1 \
-         AND (created_at < $2 OR (created_at = $2 AND id < $3)) \
-         ORDER BY created_at DESC, id DESC LIMIT $4";
-    let rows = async |query| {
-        let rows = sqlx::query(query)
-            .bind(dataset.to_string())
-            .bind(cut.before)
-            .bind(&cut.id)
-            .bind(cut.rows());
-        rows::readable("jobs", rows.fetch(store.pool())).await
+pub async fn list(store: &Store, dataset: Uuid, cut: &Cut) -> Result<Entries<Job>, StoreError> {
+    let list = List {
+        table: TABLE,
+        columns: COLUMNS,
+        condition: "dataset = $1",
+        bound: &[&dataset.to_string()],
     };
-    let found = rows(select(rest)).await?;
-    let mut entries = Entry::from_rows(&found.rows, job)?;
-    if found.left_out > 0 {
-        // Safe: both parts are constants of this crate.
-        let places = format!("SELECT id, created_at FROM jobs WHERE {rest}");
-        let places = rows(AssertSqlSafe(places)).await?;
-        Entry::add_damaged(&mut entries, Entry::from_rows(&places.rows, |_| Ok(()))?);
-    }
-    Ok(entries)
+    cut.fetch(store, list, job).await
 }
 
 /// Returns a job's state and locks the job until the transaction ends. The caller checks access

@@ -8,7 +8,7 @@ use sqlx::Row as _;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::paging::{Cut, Entry};
+use crate::paging::{Cut, Entries, List};
 
 /// Creation time and expiry of a link.
 #[derive(Clone, Copy, Debug)]
@@ -141,18 +141,7 @@ pub async fn insert(
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn list(store: &Store, job: Uuid, cut: &Cut) -> Result<Vec<Entry<Link>>, StoreError> {
-    let found = sqlx::query(
-        "SELECT id, name, created_at, expires_at, last_opened_at FROM links WHERE job = $1 \
-         AND (created_at < $2 OR (created_at = $2 AND id < $3)) \
-         ORDER BY created_at DESC, id DESC LIMIT $4",
-    )
-    .bind(job.to_string())
-    .bind(cut.before)
-    .bind(&cut.id)
-    .bind(cut.rows())
-    .fetch_all(store.pool())
-    .await?;
+pub async fn list(store: &Store, job: Uuid, cut: &Cut) -> Result<Entries<Link>, StoreError> {
     let link = |row: &Row| {
         let opened: Millis = row.try_get("last_opened_at")?;
         Ok(Link {
@@ -163,7 +152,13 @@ pub async fn list(store: &Store, job: Uuid, cut: &Cut) -> Result<Vec<Entry<Link>
             expires_at: Term::read(row)?.end(),
         })
     };
-    Entry::from_rows(&found, link)
+    let list = List {
+        table: "links",
+        columns: "id, name, created_at, expires_at, last_opened_at",
+        condition: "job = $1",
+        bound: &[&job.to_string()],
+    };
+    cut.fetch(store, list, link).await
 }
 
 /// Deletes a link to a job. Returns whether it existed.

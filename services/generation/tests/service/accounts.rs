@@ -23,6 +23,7 @@ over_both!(
     access_tokens_from_before_a_password_change_are_refused,
     nothing_made_with_an_old_token_works_after_an_account_is_disabled,
     api_keys_make_no_api_keys,
+    lists_continue_after_an_entry_with_a_damaged_identifier,
     operator_lists_and_revokes_api_keys,
     signing_out_everywhere_ends_all_sessions,
     account_without_datasets_can_be_closed,
@@ -398,6 +399,27 @@ async fn api_keys_make_no_api_keys(kind: Kind) {
     assert!(told.contains("sign in with the password"), "{told}");
     let listed: Page<ApiKey> = ana.get("/v1/api-keys").await;
     assert_eq!(listed.items.len(), 1);
+}
+
+async fn lists_continue_after_an_entry_with_a_damaged_identifier(kind: Kind) {
+    let service = Service::start(kind).await;
+    let ana = service.user("ana@x.example").await;
+    for name in ["one", "two", "three", "four"] {
+        ana.new_key(name).await;
+    }
+    sqlx::query("UPDATE api_keys SET id = 'x' WHERE name = 'three'")
+        .execute(service.state.base().store.pool())
+        .await
+        .unwrap();
+    let (mut names, mut path) = (Vec::new(), "/v1/api-keys?limit=2".to_owned());
+    loop {
+        let page: Page<ApiKey> = ana.get(&path).await;
+        names.extend(page.items.into_iter().map(|key| key.name));
+        let Some(next) = page.next else { break };
+        path = format!("/v1/api-keys?limit=2&after={next}");
+    }
+    assert_eq!(names, ["four", "two", "one"]);
+    service.stop().await;
 }
 
 async fn operator_lists_and_revokes_api_keys(kind: Kind) {
