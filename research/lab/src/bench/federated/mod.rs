@@ -52,7 +52,7 @@ pub struct FederatedArguments {
     #[arg(required = true, value_name = "NAME")]
     pub tables: Vec<String>,
     /// Measure how much the parties differ under each rule, and run no method
-    #[arg(long, conflicts_with_all = ["method", "epsilon", "rule", "participation", "rounds", "most_rounds", "local_steps", "measure_share", "anneal", "accounting", "model_mb", "workload"])]
+    #[arg(long, conflicts_with_all = ["method", "epsilon", "rule", "participation", "rounds", "most_rounds", "local_steps", "measure_share", "anneal", "accounting", "model_mb", "fit_steps", "workload"])]
     pub heterogeneity: bool,
     /// Method to run, by its complete name (may be repeated) [default: all]
     #[arg(long, value_name = "METHOD")]
@@ -103,6 +103,9 @@ pub struct FederatedArguments {
     /// Maximum memory for a model, in MB
     #[arg(long, value_name = "MB", default_value_t = 80.0, value_parser = megabytes)]
     pub model_mb: f64,
+    /// Maximum number of steps of each fit [default: 100 in a round, and 1000 at the end]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub fit_steps: Option<u64>,
     /// JSON with the workload's triples of column names, for all runs [default: random triples for each run]
     #[arg(long, value_name = "FILE")]
     pub workload: Option<PathBuf>,

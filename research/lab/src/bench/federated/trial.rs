@@ -88,15 +88,22 @@ fn make(
 ) -> Result<Made, Error> {
     let parties = divided.parties.as_slice();
     let rounds = arguments.rounds(&job.domain);
-    let setting = |method| FederatedSetting {
-        rounds,
-        local_steps: arguments.local_steps,
-        participation: arguments.participation,
-        most_rounds: arguments.most_rounds(rounds),
-        measure_share: arguments.measure_share,
-        anneal: arguments.anneal,
-        accounting: arguments.accounting,
-        ..FederatedSetting::new(job.clone(), method)
+    let setting = |method| {
+        let defaults = FederatedSetting::new(job.clone(), method);
+        let most = arguments
+            .fit_steps
+            .map_or(usize::MAX, |steps| steps as usize);
+        FederatedSetting {
+            fit_steps: defaults.fit_steps.map(|steps| steps.min(most)),
+            rounds,
+            local_steps: arguments.local_steps,
+            participation: arguments.participation,
+            most_rounds: arguments.most_rounds(rounds),
+            measure_share: arguments.measure_share,
+            anneal: arguments.anneal,
+            accounting: arguments.accounting,
+            ..defaults
+        }
     };
     match contender {
         Contender::Flaim(method) => federate(setting(method), parties, rng),
