@@ -3,11 +3,11 @@
 //
 // Usage: node test/recovery.mjs [SCREENSHOT_DIR].
 import { connect, createServer } from "node:net";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
-  SIZES, Server, check, confirmColumns, openBrowser, TIMEOUT_MS, run, setEpsilon, signUp, watchErrors,
+  PASSWORD, SIZES, Server, check, confirmColumns, openBrowser, TIMEOUT_MS, run, setEpsilon, signUp, watchErrors,
 } from "./support.mjs";
 
 /** Writes a table of two chunks of records, whose upload is long enough to interrupt. */
@@ -125,10 +125,29 @@ async function events() {
   return page.getByRole("log").locator("li").allInnerTexts();
 }
 
+const generation = join(server.folder, "data", "generation");
+const older = join(server.folder, "generation-before-the-job");
+
+async function copyGeneration() {
+  await server.end();
+  cpSync(generation, older, { recursive: true });
+  await server.start();
+}
+
 async function startJob() {
   await page.getByRole("button", { name: "Run a job" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Run it" }).click();
   await page.getByRole("log").getByText(/releases, \d+ numbers/).first().waitFor();
+}
+
+// The services are killed as soon as the job has released something. After that nobody continues it for the seconds of
+// its lease, so it is still running when the connection is cut.
+async function servicesKilledInJob() {
+  await server.end("SIGKILL");
+  await page.getByText("The connection is lost. The job keeps running").waitFor();
+  check("the job page shows that the services do not answer", true, `${(await events()).length} events so far`);
+  await server.start();
+  await page.getByText("The connection is lost.").waitFor({ state: "detached" });
 }
 
 async function connectionLostInJob() {
@@ -139,13 +158,7 @@ async function connectionLostInJob() {
   await page.getByText("The connection is lost.").waitFor({ state: "detached" });
 }
 
-async function servicesKilledInJob() {
-  const before = (await events()).length;
-  await server.end("SIGKILL");
-  await page.getByText("The connection is lost. The job keeps running").waitFor();
-  check("the job page shows that the services do not answer", true, `${before} events so far`);
-  await server.start();
-  await page.getByText("The connection is lost.").waitFor({ state: "detached" });
+async function endOfJob() {
   await page.getByRole("link", { name: "The synthetic table" }).waitFor();
   const after = await events();
   check("the job page follows the job to its end without a reload", after.at(-1).includes("done"), `${after.length} events`);
@@ -154,10 +167,32 @@ async function servicesKilledInJob() {
   check("a reload shows the same events", (await events()).join() === after.join());
 }
 
+async function generationSetBack() {
+  const job = page.url();
+  await page.getByRole("link", { name: "The dataset" }).click();
+  const dataset = page.url();
+  await server.end();
+  rmSync(generation, { recursive: true });
+  cpSync(older, generation, { recursive: true });
+  await server.start();
+  await page.goto(`${line.address}/sign-in`);
+  await page.getByLabel("Email").fill(email);
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "Datasets" }).waitFor();
+  await page.goto(dataset);
+  await page.getByRole("button", { name: "Run a job" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Run it" }).click();
+  await page.getByText("An earlier job, which the generation service had forgotten.").waitFor();
+  check("a job that the generation service forgot runs again instead of another one", page.url() === job, page.url());
+  await page.getByRole("link", { name: "The synthetic table" }).waitFor();
+}
+
+let email;
 await run(server, browser, page, [
-  () => signUp(page, line.address),
+  async () => { email = await signUp(page, line.address); },
   beginUpload, connectionLostInUpload, servicesKilledInUpload, reloadInUpload,
-  startJob, connectionLostInJob, servicesKilledInJob,
+  copyGeneration, startJob, servicesKilledInJob, connectionLostInJob, endOfJob, generationSetBack,
   function noErrors() {
     line.cut();
     check("no console errors", watch.problems.length === 0, watch.problems.join("; "));

@@ -7,7 +7,7 @@ import os
 import tempfile
 import threading
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
@@ -276,11 +276,11 @@ class Answers(unittest.TestCase):
     def test_a_lost_answer_starts_one_job(self) -> None:
         self.signed_in()
         # First there is no answer, then half of one.
-        self.answers += [says(200, A_DATASET), says(200, receipt(1)), lose, says(201, "{", headers={"Content-Length": "900"}), says(201, A_JOB)]
+        self.answers += [says(200, A_DATASET), says(200, ledger(1)), lose, says(201, "{", headers={"Content-Length": "900"}), says(201, A_JOB)]
         self.assertEqual(self.client.run(JOB).id, UUID(JOB))
         asked = {(method, path) for method, path, _ in self.asked if "/jobs/" in path}
         self.assertEqual(len(asked), 1)
-        self.answers += [says(200, A_DATASET), says(200, receipt(1)), *[lose] * transport.TRIES]
+        self.answers += [says(200, A_DATASET), says(200, ledger(1)), *[lose] * transport.TRIES]
         error = self.failure(lambda: self.client.run(JOB, job=OTHER))
         self.assertEqual(error.kind, "unreachable")
         self.assertIn(f"job='{OTHER}'", error.way_out or "")
@@ -288,22 +288,38 @@ class Answers(unittest.TestCase):
 
     def test_ledger_that_was_set_back_is_detected(self) -> None:
         self.signed_in()
-        self.answers += [says(200, A_DATASET), says(200, receipt(3)), says(201, A_JOB)]
+        self.answers += [says(200, A_DATASET), says(200, ledger(3)), says(201, A_JOB)]
         self.client.run(JOB)
         # Another program on this machine detects it, too.
         other = fhaim.Client(self.address, timeout=5)
         self.answers += [says(201, session("other", "again"))]
         other.sign_in("a@b.example", "a password")
-        for told in (receipt(2), receipt(3, "b")):
-            self.answers += [says(200, A_DATASET), says(200, told)]
+        for height, head in ((2, "a"), (3, "b")):
+            self.answers += [says(200, A_DATASET), says(200, ledger(height, head))]
             error = self.failure(lambda: other.run(JOB))
             self.assertEqual(error.kind, "restored")
-            self.answers += [says(200, A_JOB), says(200, told)]
+            self.answers += [says(200, A_JOB), says(200, receipt(height, head))]
             error = self.failure(lambda: other.retry(JOB))
             self.assertEqual(error.kind, "restored")
         self.assertEqual(self.answers, [])
-        self.answers += [says(200, A_DATASET), says(200, receipt(4)), says(201, A_JOB)]
+        self.answers += [says(200, A_DATASET), says(200, ledger(4)), says(201, A_JOB)]
         other.run(JOB)
+
+    def test_job_that_the_generation_service_forgot_runs_before_another(self) -> None:
+        self.signed_in()
+        page: dict[str, object] = {"items": [], "damaged": []}
+        before = [says(200, A_DATASET), says(200, ledger(1, runs=[JOB]))]
+        self.answers += [*before, says(200, page)]
+        error = self.failure(lambda: self.client.run(JOB, job=OTHER))
+        self.assertEqual(error.kind, "forgotten")
+        self.assertIn(f"job='{JOB}'", error.way_out or "")
+        # It continues with its run, and jobs that are known or damaged are not forgotten.
+        self.answers += [*before, says(201, A_JOB)]
+        self.assertEqual(self.client.run(JOB, job=JOB).id, UUID(JOB))
+        for known in ({**page, "items": [A_JOB]}, {**page, "damaged": [JOB]}):
+            self.answers += [*before, says(200, known), says(201, {**A_JOB, "id": OTHER})]
+            self.client.run(JOB, job=OTHER)
+        self.assertEqual(self.answers, [])
 
     def test_lost_answer_to_a_refresh_is_retried(self) -> None:
         self.signed_in()
@@ -418,6 +434,13 @@ class Agreement(unittest.TestCase):
 
 def receipt(height: int, head: str = "a") -> dict[str, object]:
     return {"dataset": JOB, "height": height, "head": head * 64, "signature": ""}
+
+
+def ledger(height: int, head: str = "a", runs: Sequence[str] = ()) -> dict[str, object]:
+    cost = {"exact": "0", "rho": 0.0}
+    shares = [{"job": job, "budget": cost, "spent": cost, "entries": []} for job in runs]
+    costs = dict.fromkeys(("budget", "spent", "unclaimed"), cost)
+    return {"dataset": JOB, **costs, "receipt": receipt(height, head), "runs": shares}
 
 
 def lose(handler: BaseHTTPRequestHandler) -> None:

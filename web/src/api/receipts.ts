@@ -3,8 +3,8 @@
 // The ledger is a hash chain, and every answer about it carries a signed receipt of its end. A service that was set
 // back to an older copy has forgotten releases, and would allow their budget to be spent twice. It cannot detect this
 // itself. Therefore every caller sends its last receipt and checks the answer against it.
-import { isMissing, json, mayPass } from "./client";
-import type { Receipt } from "./types";
+import { isMissing, json, listAll, mayPass } from "./client";
+import type { DatasetLedger, Job, Receipt } from "./types";
 import { isRecord, stored } from "../components/stored";
 
 const PREFIX = "fhaim.receipt.";
@@ -64,8 +64,41 @@ export async function ofLedger<T>(
  * not know the ledger, returns the last one seen: the other services check the crypto service against it later.
  */
 export async function receiptOf(dataset: string): Promise<Receipt | undefined> {
+  return orKept(dataset, () => ofLedger<Receipt>("GET", dataset, "/receipt", (told) => told));
+}
+
+/** Returns a dataset's ledger, directly from the crypto service. */
+export function ledgerOf(dataset: string): Promise<DatasetLedger> {
+  return ofLedger<DatasetLedger>("GET", dataset, "/ledger", ({ receipt }) => receipt);
+}
+
+/** The receipt to be passed on with a job, and a job that must be started before any other. */
+export interface BeforeRun {
+  receipt: Receipt | undefined;
+  forgotten: string | undefined;
+}
+
+/**
+ * Returns the receipt to be passed on with a new job, and a job that has a run and that the generation service does not
+ * know: it was set back to an older copy. Started again, that job continues with its run at no cost. Another one would
+ * be paid for in addition.
+ */
+export async function beforeRun(dataset: string, job: string): Promise<BeforeRun> {
+  let runs: string[] = [];
+  const receipt = await orKept(dataset, async () => {
+    const ledger = await ledgerOf(dataset);
+    runs = ledger.runs.map((run) => run.job);
+    return ledger.receipt;
+  });
+  if (runs.length === 0 || runs.includes(job)) return { receipt, forgotten: undefined };
+  const { items, damaged } = await listAll<Job>("generation", `/v1/datasets/${dataset}/jobs`);
+  const known = new Set([...items.map(({ id }) => id), ...damaged]);
+  return { receipt, forgotten: runs.find((run) => !known.has(run)) };
+}
+
+async function orKept(dataset: string, receipt: () => Promise<Receipt>): Promise<Receipt | undefined> {
   try {
-    return await ofLedger<Receipt>("GET", dataset, "/receipt", (told) => told);
+    return await receipt();
   } catch (error) {
     if (!isMissing(error) && !mayPass(error)) throw error;
     return kept(dataset);

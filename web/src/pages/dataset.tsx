@@ -2,8 +2,8 @@ import { useEffect, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { call, get, json, list } from "../api/client";
 import { deleteDataset } from "../api/deletion";
-import { ofLedger, receiptOf } from "../api/receipts";
-import type { Dataset, DatasetLedger, Job } from "../api/types";
+import { beforeRun, ledgerOf } from "../api/receipts";
+import type { Dataset, Job } from "../api/types";
 import { usesOf, type Used } from "../crypto/memory";
 import type { ReadOptions } from "../crypto/messages";
 import { recall } from "../crypto/remembered";
@@ -172,16 +172,21 @@ function compared(jobs: Job[]): string {
   return `/compare/${jobs.slice(0, 2).map(({ id }) => id).join("/")}`;
 }
 
+const FORGOTTEN = "An earlier job, which the generation service had forgotten. It makes its table again, at no further cost.";
+
 /** Starts a job after a confirmation of its cost. Repeated clicks and retries start only one job. */
 function Run({ dataset, standing }: { dataset: Dataset; standing: Standing | undefined }) {
   const navigate = useNavigate();
   const { epsilon, delta, runs } = dataset.terms;
   const start = async (id: string) => {
-    const path = `/v1/datasets/${dataset.id}/jobs/${id}`;
+    const { receipt, forgotten } = await beforeRun(dataset.id, id);
     // With the receipt, the other services check the crypto service's ledger, as this page just
     // did.
-    const receipt = await receiptOf(dataset.id);
+    const path = `/v1/datasets/${dataset.id}/jobs/${forgotten ?? id}`;
     const job = await json<Job>("generation", "PUT", path, { json: { receipt } });
+    if (forgotten) {
+      await call("generation", "PUT", `/v1/jobs/${job.id}/note`, { json: { note: FORGOTTEN } });
+    }
     void navigate(`/jobs/${job.id}`);
   };
   return (
@@ -220,7 +225,7 @@ function JobTable({ jobs }: { jobs: Job[] }) {
 
 function Budget({ dataset }: { dataset: Dataset }) {
   const { id } = dataset;
-  const { value, error } = useLoad(() => ofLedger<DatasetLedger>("GET", id, "/ledger", ({ receipt }) => receipt), id);
+  const { value, error } = useLoad(() => ledgerOf(id), id);
   return (
     <section className="card">
       <h2>Privacy ledger</h2>

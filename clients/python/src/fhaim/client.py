@@ -621,6 +621,33 @@ class Client:
         self._receipts.keep(dataset, shown, told)
         return told
 
+    def _receipt_before_run(self, dataset: UUID, job: UUID) -> Receipt | None:
+        """Returns the same as `_receipt`, after checking that the generation service knows all jobs
+        that have a run, unless ``job`` is one of them and continues with its run. A service that was
+        set back has forgotten some, and another job would be paid for in addition."""
+        try:
+            ledger = self.ledger(dataset)
+        except Error as error:
+            if error.kind not in ("not-found", "unavailable", "unreachable"):
+                raise
+            return self._receipts.load(dataset)
+        runs = [run.job for run in ledger.runs]
+        if runs and job not in runs:
+            parts = list(_pages(lambda **page: self.generation.list_jobs(dataset, **page)))
+            known = {found.id for part in parts for found in part.items}
+            known.update(damaged for part in parts for damaged in part.damaged or ())
+            forgotten = next((run for run in runs if run not in known), None)
+            if forgotten is not None:
+                raise Error(
+                    "forgotten",
+                    "The generation service was set back to an older copy, and has forgotten a job "
+                    "that has a run",
+                    str(forgotten),
+                    way_out=f"run(dataset, job='{forgotten}') makes its table again from its "
+                    "releases, at no further cost. Then another run can be started.",
+                )
+        return ledger.receipt
+
     # Jobs
 
     def run(
@@ -635,8 +662,9 @@ class Client:
 
         ``job`` is its identifier, by default a new one. If the answer is lost, repeating the call
         with the same identifier starts and spends nothing more. An `Error` of kind ``restored``
-        means that the crypto service was set back, and one of kind ``not-agreed`` that one of
-        several holders has not signed or has withdrawn; then nothing is started. ``confirm`` is
+        means that the crypto service was set back, one of kind ``forgotten`` that the generation
+        service was, and one of kind ``not-agreed`` that one of several holders has not signed or has
+        withdrawn; then nothing is started. ``confirm`` is
         called with the cost of the run and the remaining budget before anything is spent; if it
         returns false, the `Error` has kind ``not-confirmed``. Without ``confirm`` and ``job``, a run
         after the dataset's first one is an `Error` of kind ``used-before`` unless ``yes``.
@@ -654,7 +682,7 @@ class Client:
                 way_out="To use them again, add yes=True.",
             )
         # The other services check the crypto service against the receipt, as this program just did.
-        body = NewJob(receipt=self._receipt(identifier))
+        body = NewJob(receipt=self._receipt_before_run(identifier, new))
         try:
             return Run.of(self, self.generation.make_job(identifier, new, body))
         except Error as error:
@@ -950,19 +978,26 @@ def _new(identifier: UUID | str | None) -> UUID:
 def _all(page: Callable[..., Any]) -> list[Any]:
     """Returns all items of a list that comes in pages. Warns of items whose stored data is damaged."""
     items: list[Any] = []
-    after = None
-    while True:
-        part = page(after=after, limit=100)
+    for part in _pages(page):
         items += part.items
-        after = part.next
         for identifier in part.damaged or ():
             warnings.warn(
                 f"{identifier} is left out: the service's stored data of it is damaged. Ask the operator "
                 "to restore it from a backup",
                 stacklevel=3,
             )
+    return items
+
+
+def _pages(page: Callable[..., Any]) -> Iterator[Any]:
+    """Returns the pages of a list."""
+    after = None
+    while True:
+        part = page(after=after, limit=100)
+        yield part
+        after = part.next
         if after is None:
-            return items
+            return
 
 
 def _if_there(call: Callable[[], Any], *, other: tuple[str, ...] = ()) -> Any:

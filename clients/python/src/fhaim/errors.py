@@ -25,7 +25,7 @@ class Error(Exception):
     ``kind`` is for programs: a problem kind of the services (``not-found``, ``budget-spent``, ...)
     or one of this package (``unreachable``, ``unreadable``, ``program-missing``,
     ``upload-failed``, ``used-before``, ``job-failed``, ``job-cancelled``, ``timeout``, ``signed-out``, ``not-confirmed``,
-    ``restored``, ``disagreement``).
+    ``restored``, ``forgotten``, ``disagreement``).
     """
 
     def __init__(
