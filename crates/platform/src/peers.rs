@@ -5,7 +5,7 @@
 //! startup, and then every few seconds.
 
 use fhaim_api::token::Service;
-use reqwest::header::DATE;
+use reqwest::header::{DATE, HeaderName};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -35,8 +35,29 @@ pub struct Peers {
     told: Mutex<BTreeMap<Service, bool>>,
 }
 
+/// Header of `/healthz` with the name of the service.
+pub(crate) const SERVICE: HeaderName = HeaderName::from_static("fhaim-service");
+
 /// By how much a service's clock is ahead, if its answer shows the time.
 type Ahead = Option<Millis>;
+
+/// The answer of a healthy service.
+struct Answer {
+    /// Its name; empty if it is not a service of fhaim.
+    service: String,
+    ahead: Ahead,
+}
+
+/// Says that another service answers at a peer's address.
+fn other(peer: Service, base: &str, found: &str) -> String {
+    let found = match found {
+        "" => "another program",
+        service => &format!("the {service} service"),
+    };
+    format!(
+        "the address of the {peer} service, {base}, is that of {found}: correct it in `peers` of the configuration"
+    )
+}
 
 impl Peers {
     /// Makes the set of the services at these addresses, as seen by `here`.
@@ -63,11 +84,17 @@ impl Peers {
         let mut wrong = None;
         for (&peer, base) in &self.addresses {
             let answered = ask(&self.http, base).await;
-            let up = if answered.is_ok() { 1.0 } else { 0.0 };
+            let is_up = matches!(&answered, Ok(answer) if answer.service == peer.as_str());
+            let up = if is_up { 1.0 } else { 0.0 };
             metrics::gauge!("peer_up", "peer" => peer.as_str()).set(up);
             let found = match answered {
-                Ok(Some(ahead)) => self.judge(peer, ahead),
-                Ok(None) => Ok(()),
+                Ok(answer) if !is_up => {
+                    Err(Failure::unavailable(other(peer, base, &answer.service)))
+                }
+                Ok(Answer {
+                    ahead: Some(ahead), ..
+                }) => self.judge(peer, ahead),
+                Ok(_) => Ok(()),
                 Err(reason) => {
                     let detail = format!("the {peer} service does not answer at {base}");
                     Err(Failure::unavailable(detail).because(reason))
@@ -110,19 +137,24 @@ fn differs(here: Service, peer: Service, ahead: Millis) -> String {
     )
 }
 
-/// Asks a service whether it is healthy, and returns by how much its clock is ahead.
-async fn ask(http: &reqwest::Client, base: &str) -> Result<Ahead, String> {
+/// Asks a service whether it is healthy.
+async fn ask(http: &reqwest::Client, base: &str) -> Result<Answer, String> {
     let address = format!("{}/healthz", base.trim_end_matches('/'));
     let before = clock::now();
     let asked = http.get(address).timeout(ANSWERS_WITHIN).send().await;
     let after = clock::now();
     let answer = asked.and_then(reqwest::Response::error_for_status);
     let answer = answer.map_err(|error| error.without_url().to_string())?;
-    let date = answer
-        .headers()
-        .get(DATE)
-        .and_then(|date| date.to_str().ok());
-    Ok(date.and_then(|date| ahead(date, before, after)))
+    let header = |name| {
+        answer
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+    };
+    Ok(Answer {
+        service: header(SERVICE).unwrap_or_default().to_owned(),
+        ahead: header(DATE).and_then(|date| ahead(date, before, after)),
+    })
 }
 
 /// Returns by how much the clock that wrote a `Date` is ahead of this one, which showed `before` at the question and
@@ -170,13 +202,15 @@ mod tests {
     }
 
     /// Starts a service whose clock is ahead by the given number of seconds. Returns its address.
-    async fn service(ahead: i64) -> String {
+    async fn service(name: Service, ahead: i64) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let healthy = move || async move {
             let time = OffsetDateTime::now_utc() + time::Duration::seconds(ahead);
             let date = time.format(&Rfc2822).unwrap();
-            ([(DATE, HeaderValue::try_from(date).unwrap())], "ok\n")
+            let date = HeaderValue::try_from(date).unwrap();
+            let name = HeaderValue::from_static(name.as_str());
+            ([(DATE, date), (SERVICE, name)], "ok\n")
         };
         let routes = Router::new().route("/healthz", get(healthy));
         tokio::spawn(async move { axum::serve(listener, routes).await });
@@ -193,7 +227,8 @@ mod tests {
             (3600, Some("s ahead of the crypto service's")),
             (-120, Some("s behind the crypto service's")),
         ] {
-            let addresses = BTreeMap::from([(Service::Generation, service(off).await)]);
+            let addresses =
+                BTreeMap::from([(Service::Generation, service(Service::Generation, off).await)]);
             let peers = Peers::new(Service::Crypto, addresses, http.clone());
             // The second check has the same result, but the log has it only once.
             for _ in 0..2 {
@@ -211,11 +246,27 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn address_of_another_service_is_reported() {
+        let http = crate::peer::http_client().unwrap();
+        let address = service(Service::Computation, 0).await;
+        let addresses = BTreeMap::from([(Service::Generation, address.clone())]);
+        let swapped = Peers::new(Service::Crypto, addresses, http).check().await;
+        let text = swapped.unwrap_err().problem.detail.unwrap_or_default();
+        let told = format!(
+            "the address of the generation service, {address}, is that of the computation service"
+        );
+        assert!(text.starts_with(&told), "{text}");
+    }
+
+    #[tokio::test]
     async fn all_peers_are_checked_when_the_first_does_not_answer() {
         let http = crate::peer::http_client().unwrap();
         let addresses = BTreeMap::from([
             (Service::Generation, "http://127.0.0.1:9".to_owned()),
-            (Service::Computation, service(7200).await),
+            (
+                Service::Computation,
+                service(Service::Computation, 7200).await,
+            ),
         ]);
         let peers = Peers::new(Service::Crypto, addresses, http);
         let away = peers.check().await.unwrap_err();

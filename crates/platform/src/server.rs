@@ -20,7 +20,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument;
 use uuid::Uuid;
 
-use crate::{Failure, leftover, telemetry};
+use crate::{Failure, leftover, peers, telemetry};
 
 /// Header with the request id, which is passed on from service to service.
 pub const REQUEST_ID: &str = "x-request-id";
@@ -87,11 +87,11 @@ fn new_id() -> HeaderValue {
 pub type Ready = Arc<dyn Fn() -> BoxFuture<'static, Result<(), Failure>> + Send + Sync>;
 
 /// Puts all layers around a service's routes, and adds the routes for monitoring.
-pub fn around(service: Service, routes: Router, ready: Ready, peers: Ready) -> Router {
+pub fn around(service: Service, routes: Router, ready: Ready, peers_ready: Ready) -> Router {
     let health = Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/healthz", get(healthz).with_state(service))
         .route("/readyz", get(readyz).with_state(ready))
-        .route("/readyz/peers", get(readyz_peers).with_state(peers))
+        .route("/readyz/peers", get(readyz_peers).with_state(peers_ready))
         .route("/metrics", get(metrics));
     // Installs the recorder before the first request is counted.
     let _ = telemetry::metrics();
@@ -107,6 +107,10 @@ pub fn around(service: Service, routes: Router, ready: Ready, peers: Ready) -> R
         ))
         .layer(middleware::from_fn_with_state(service, observe))
         .layer(middleware::from_fn(leftover::read_out))
+}
+
+async fn healthz(State(service): State<Service>) -> impl IntoResponse {
+    ([(peers::SERVICE, service.as_str())], "ok\n")
 }
 
 async fn readyz(State(ready): State<Ready>) -> Result<&'static str, Failure> {

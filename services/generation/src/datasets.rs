@@ -216,7 +216,7 @@ pub async fn list(state: &State, user: Uuid, paging: &Paging) -> Result<Page<Dat
             dataset.holders = store::holders(&state.base.store, dataset.id).await?;
         }
     }
-    Ok(cut.page(datasets))
+    Ok(datasets.page(&cut))
 }
 
 /// Lifetime of a voucher. Clients show it to the crypto service as soon as they get it.

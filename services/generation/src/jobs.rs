@@ -140,7 +140,7 @@ pub async fn list(
     let cut = Cut::new(paging)?;
     datasets::show(state, owner, dataset).await?;
     let jobs = store::list(&state.base.store, dataset, &cut).await?;
-    Ok(cut.page(jobs))
+    Ok(jobs.page(&cut))
 }
 
 /// Returns a job's state and locks the job until the transaction ends.

@@ -138,7 +138,7 @@ pub async fn list(
     let cut = Cut::new(paging)?;
     jobs::show(state, user, job).await?;
     let links = store::list(&state.base.store, job, &cut).await?;
-    Ok(cut.page(links))
+    Ok(links.page(&cut))
 }
 
 /// Revokes a link, so that it can no longer be opened.

@@ -487,10 +487,13 @@ pub fn is_duplicate(error: &StoreError) -> bool {
         .is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
-/// Returns whether a statement failed because its table does not exist.
+/// SQLSTATE of Postgres for a table that does not exist.
+const UNDEFINED_TABLE: &str = "42P01";
+
+/// Returns whether a statement failed because its table does not exist. Only SQLite is recognised by its message, which
+/// it does not translate: its code is that of many errors.
 fn is_absent_table(error: &dyn sqlx::error::DatabaseError) -> bool {
-    let message = error.message();
-    message.contains("no such table") || message.contains("does not exist")
+    error.code().as_deref() == Some(UNDEFINED_TABLE) || error.message().starts_with("no such table")
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ pub async fn list_keys(
 ) -> Result<Page<ApiKey>, Failure> {
     let cut = Cut::new(paging)?;
     let keys = store::list(&state.base.store, account, &cut).await?;
-    Ok(cut.page(keys))
+    Ok(keys.page(&cut))
 }
 
 /// Deletes a key, so that it can no longer be exchanged.

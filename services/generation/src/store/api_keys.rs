@@ -7,7 +7,8 @@ use fhaim_platform::{clock, rows};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use crate::paging::{Cut, Entries, List};
+use crate::paging::Cut;
+use crate::store::lists::{Entries, List};
 
 /// Locks an account's row. Returns whether the account exists and is not disabled.
 ///
@@ -103,7 +104,7 @@ pub async fn list(store: &Store, account: Uuid, cut: &Cut) -> Result<Entries<Api
         condition: "account = $1",
         bound: &[&account.to_string()],
     };
-    cut.fetch(store, list, key).await
+    list.fetch(store, cut, key).await
 }
 
 fn key(row: &Row) -> Result<ApiKey, StoreError> {

@@ -9,7 +9,8 @@ use fhaim_protocol::terms::Terms;
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
-use crate::paging::{Cut, Entries, List};
+use crate::paging::Cut;
+use crate::store::lists::{Entries, List};
 
 /// Condition: a job takes a run of its dataset because it is under way or has asked for a batch. The
 /// crypto service assigns a run when a job begins, so a failed or cancelled job keeps its run.
@@ -179,7 +180,7 @@ pub async fn list(store: &Store, user: Uuid, cut: &Cut) -> Result<Entries<Datase
         condition: &format!("state <> $1 AND {HELD}"),
         bound: &[ERASING, &user.to_string()],
     };
-    cut.fetch(store, list, dataset).await
+    list.fetch(store, cut, dataset).await
 }
 
 /// Returns a dataset's terms.

@@ -9,8 +9,9 @@ use fhaim_protocol::terms::Terms;
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
-use crate::paging::{Cut, Entries, List};
+use crate::paging::Cut;
 use crate::store::events;
+use crate::store::lists::{Entries, List};
 
 /// Name of the table of tasks.
 pub const TABLE: &str = "jobs";
@@ -115,7 +116,7 @@ pub async fn list(store: &Store, dataset: Uuid, cut: &Cut) -> Result<Entries<Job
         condition: "dataset = $1",
         bound: &[&dataset.to_string()],
     };
-    cut.fetch(store, list, job).await
+    list.fetch(store, cut, job).await
 }
 
 /// Returns a job's state and locks the job until the transaction ends. The caller checks access

@@ -8,7 +8,8 @@ use sqlx::Row as _;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::paging::{Cut, Entries, List};
+use crate::paging::Cut;
+use crate::store::lists::{Entries, List};
 
 /// Creation time and expiry of a link.
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +159,7 @@ pub async fn list(store: &Store, job: Uuid, cut: &Cut) -> Result<Entries<Link>, 
         condition: "job = $1",
         bound: &[&job.to_string()],
     };
-    cut.fetch(store, list, link).await
+    list.fetch(store, cut, link).await
 }
 
 /// Deletes a link to a job. Returns whether it existed.

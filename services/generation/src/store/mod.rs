@@ -10,4 +10,5 @@ pub mod events;
 pub mod jobs;
 pub mod limits;
 pub mod links;
+pub mod lists;
 pub mod sessions;
