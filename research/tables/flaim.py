@@ -1,5 +1,7 @@
 """Tables and plots of docs/research/flaim.md. Printed figures are those of FLAIM (Maddock, Cormode and Maple 2024)."""
 
+import statistics
+
 from .svg import lines
 from .text import agreement, deviations, figure, signed, table
 
@@ -20,40 +22,66 @@ ONE = {
     "credit": {"naive-bayes": 18.02, "random": 47.7, "naive": 18.0, "aug-private": 16.2, "aim": 15.57},
 }
 
-# Table 7: traffic of DistAIM as a multiple of that of AugFLAIM (Private), Adult.
-SEVEN = {4: 3990, 32: 1223, 96: 410}
+# Table 7: traffic of DistAIM as a multiple of that of AugFLAIM (Private), by rounds T.
+SEVEN = {
+    "adult": {4: 3990, 32: 1223, 96: 410},
+    "magic": {4: 2467, 32: 746, 96: 267},
+    "census": {4: 832, 32: 221, 96: 77},
+    "credit": {4: 2363, 32: 714, 96: 220},
+}
 
-# Table 6, epsilon 1: mean ranks over seven tables, by error and by NLL.
-SIX = {"naive": "4.65 / 4.75", "aug-oracle": "3.6 / 3.3", "aug-private": "3.75 / 3.45", "dist-aim": "2.0 / 2.5", "aim": "1.0 / 1.0"}
+# Table 3, each method at its best T from 1 to 200: DistAIM's T by that of AugFLAIM (Private), the ratio of traffic, and by
+# how many percent DistAIM's error is lower.
+THREE = {"adult": (2.0, 1300, 58), "magic": (3.2, 1643, 20), "census": (1.5, 64, 79), "credit": (1.0, 167, 45)}
+
+# Table 6: mean ranks over seven tables, by error and by NLL, at each epsilon.
+SIX = {
+    "naive": {1: (4.65, 4.75), 2: (4.875, 4.9), 3: (4.975, 4.95), 5: (5.0, 5.0)},
+    "aug-oracle": {1: (3.6, 3.3), 2: (3.85, 3.525), 3: (3.9, 3.775), 5: (3.925, 3.6)},
+    "aug-private": {1: (3.75, 3.45), 2: (3.25, 3.15), 3: (3.125, 3.125), 5: (3.05, 3.25)},
+    "dist-aim": {1: (2.0, 2.5), 2: (2.025, 2.425), 3: (2.0, 2.15), 5: (2.025, 2.15)},
+    "aim": {1: (1.0, 1.0), 2: (1.0, 1.0), 3: (1.0, 1.0), 5: (1.0, 1.0)},
+}
 
 ABLATION = ["naive", "aug-oracle", "aug-oracle-combined", "aug-proxy", "aug-private"]
 PLOTTED = ["naive", "aug-private", "dist-aim"]
 CURVES = [*PLOTTED, "aim"]
 OWN = ["naive-bayes", "random", "staged", "staged-h1"]
 BASELINES = ["naive", "aug-private", "aim", "naive-bayes", "random"]
+ROUNDS = (4, 10, 32, 96)
+
+# Tables with annealing. Credit has none: the marginals of its triples need more memory than the cap.
+ANNEALED = ["adult", "magic"]
+
+# Numbers of steps of each fit at which NLLs are stored, and the number at which they are compared with the printed ones.
+FIT_STEPS = (5, 20, 100)
+FEW = 5
 
 # The methods of each setting, which research/bench/flaim.sh stores.
 SETTINGS = {
     **{f"{data}-printed": METHODS for data in TABLES},
-    **{f"{data}-ours": [*METHODS, *OWN] for data in ("adult", "magic", "credit")},
-    "census-ours": [*METHODS, "naive-bayes", "staged", "staged-h1"],
-    "adult-5-printed": BASELINES,
-    "credit-5-printed": BASELINES,
+    **{f"{data}-ours": [*METHODS, *OWN] for data in TABLES},
+    **{f"{data}-fit-{steps}": METHODS for data in TABLES for steps in FIT_STEPS},
+    **{f"{data}-5-printed": BASELINES for data in ONE},
+    **{f"{data}-5-fit-{FEW}": BASELINES for data in ONE},
+    **{f"{data}-ablation-{rounds}": ABLATION for data in ONE for rounds in (4, 10, 32)},
+    **{f"{data}-rounds-{rounds}": PLOTTED for data in TABLES for rounds in (4, 32, 96)},
+    **{f"{data}-epsilon-{epsilon}": CURVES for data in TABLES for epsilon in ("0.5", "2", "5")},
+    **{f"{data}-participation-{p}": PLOTTED for data in TABLES for p in ("0.05", "0.3", "0.5")},
+    **{f"{data}-skew-{beta}": PLOTTED for data in TABLES for beta in ("0.05", "0.1", "0.3", "0.8")},
+    **{f"{data}-four-steps-{rounds}": ["naive", "aug-private"] for data in TABLES for rounds in (4, 10, 32)},
+    **{f"{data}-anneal-{epsilon}": METHODS for data in ANNEALED for epsilon in (1, 2, 3, 5)},
+    "adult-ours-fit-20": ["dist-aim", "naive", "aug-private", "naive-bayes", "random"],
     "adult-all-rounds": ["naive", "aug-oracle", "aug-private"],
-    **{f"ablation-{rounds}": ABLATION for rounds in (4, 10, 32)},
     "share-0.7": ["aug-private"],
     "share-0.5": ["aug-private", "aim"],
     "ours-rounds-5": ["aug-private"],
     "ours-rounds-20": ["aug-private"],
     "adult-32-ours": ["aug-private", "aim"],
-    **{f"epsilon-{epsilon}": CURVES for epsilon in ("0.5", "2", "5")},
-    **{f"participation-{p}": PLOTTED for p in ("0.05", "0.3", "0.5")},
-    **{f"skew-{beta}": PLOTTED for beta in ("0.05", "0.1", "0.3", "0.8")},
     **{f"synthfs-{skew}": CURVES for skew in (1, 2, 3, 5)},
-    **{f"rounds-{rounds}": PLOTTED for rounds in (4, 32, 96)},
-    "anneal": METHODS,
 }
 
+TITLES = {"synthfs": "SynthFS"}
 NAMES = {"dist-aim": "`dist-aim` (in the clear)"}
 
 
@@ -78,14 +106,14 @@ def error_of(row):
 def nll_of(row):
     if row is None:
         return ""
-    return figure(row["nll"], row["nll_standard_error"], 2)
+    return figure(row["nll"], row["nll_standard_error"], 2 if row["nll"] < 100 else 0)
 
 
 def compared(results, data):
-    """Returns for each method the printed figures, the row of printed accounting, and the row of this project."""
-    printed, ours = by_method(results, f"{data}-printed"), by_method(results, f"{data}-ours")
-    pairs = dict(zip(METHODS, TWO[data]))
-    return [(method, pairs[method], row, ours.get(method)) for method, row in printed.items()]
+    """Returns for each method the printed figures, the row of printed accounting, that with few steps of each fit, and the
+    row of this project."""
+    printed, few, ours = (by_method(results, f"{data}-{setting}") for setting in ("printed", f"fit-{FEW}", "ours"))
+    return [(method, pair, printed[method], few[method], ours[method]) for method, pair in zip(METHODS, TWO[data])]
 
 
 def off_nll(row, printed):
@@ -95,12 +123,10 @@ def off_nll(row, printed):
 
 def differences(results, data):
     """Returns the differences of errors and of NLLs from the printed ones, in standard errors."""
-    pairs = []
-    for _, (error, nll), row, _ in compared(results, data):
-        pairs.append((
-            deviations(row["error"], row["error_standard_error"], error),
-            off_nll(row, nll),
-        ))
+    pairs = [
+        (deviations(row["error"], row["error_standard_error"], error), off_nll(few, nll))
+        for _, (error, nll), row, few, _ in compared(results, data)
+    ]
     return [list(kind) for kind in zip(*pairs)]
 
 
@@ -123,17 +149,35 @@ def credit(results):
 
 def comparison(results, data):
     heading = ["method", "error: paper", "their setting", "difference", "our setting"]
-    heading += ["NLL: paper", "their setting", "difference", "our setting"]
+    heading += ["NLL: paper", f"their setting, {FEW} steps a fit", "difference", "our setting"]
     rows = []
-    for (method, (error, nll), printed, ours), off, gap in zip(compared(results, data), *differences(results, data)):
+    both = zip(compared(results, data), *differences(results, data))
+    for (method, (error, nll), printed, few, ours), off, gap in both:
         rows.append([
             name(method),
             f"{error:.2f}", error_of(printed), signed(off), error_of(ours),
-            f"{nll:.2f}", nll_of(printed), signed(gap), nll_of(ours),
+            f"{nll:.2f}", nll_of(few), signed(gap), nll_of(ours),
         ])
-    seeds = sorted({row["seeds"] for _, _, *both in compared(results, data) for row in both if row})
+    seeds = sorted({row["seeds"] for _, _, *found in compared(results, data) for row in found})
     runs = " or ".join(map(str, seeds))
     return table(heading, rows) + f"\n{data.capitalize()}: {runs} runs of each method; standard errors in brackets.\n"
+
+
+def fits(results):
+    """NLLs and errors at different numbers of steps of each fit."""
+    rows, between = [], {}
+    for data in TABLES:
+        settings = [by_method(results, f"{data}-fit-{steps}") for steps in FIT_STEPS]
+        settings.append(by_method(results, f"{data}-printed"))
+        for method, (error, nll) in zip(METHODS, TWO[data]):
+            found = [setting[method] for setting in settings]
+            nlls = [row["nll"] for row in found]
+            between.setdefault(data, []).append(min(nlls) <= nll <= max(nlls))
+            rows.append([data, name(method), f"{nll:.2f}", *map(nll_of, found), f"{error:.2f}", error_of(found[0]), error_of(found[-1])])
+    steps = [f"{steps} steps" for steps in FIT_STEPS]
+    heading = ["table", "method", "NLL: paper", *steps, "to the end", "error: paper", steps[0], "to the end"]
+    counts = ", ".join(f"{data} {sum(those)} of {len(those)}" for data, those in between.items())
+    return table(heading, rows) + f"\nPrinted NLLs between the least and the largest of ours: {counts}.\n"
 
 
 def counted(results):
@@ -145,6 +189,9 @@ def counted(results):
     for data in ONE:
         yield f"table 1, {data}: NLLs", [off for *_, off in at_five(results, data)]
     yield "table 5: heterogeneity", [off for _, off in heterogeneities(results)]
+    yield "table 7: ratios of traffic", [deviations(*ours, printed) for *_, printed, ours in traffics(results)]
+    three = [pair for _, _, pairs in bests(results) for pair in pairs]
+    yield "table 3: traffic and errors", [deviations(*ours, printed) for printed, ours in three]
 
 
 def agreements(results):
@@ -154,10 +201,11 @@ def agreements(results):
 
 
 def at_five(results, data):
+    few = by_method(results, f"{data}-5-fit-{FEW}")
     found = []
     for method, row in by_method(results, f"{data}-5-printed").items():
         printed = ONE[data][method]
-        found.append((method, printed, row, off_nll(row, printed)))
+        found.append((method, printed, row, few[method], off_nll(few[method], printed)))
     return found
 
 
@@ -165,9 +213,10 @@ def baselines(results):
     """Table 1."""
     rows = []
     for data in ONE:
-        for method, printed, row, off in at_five(results, data):
-            rows.append([data, name(method), f"{printed:.2f}", nll_of(row), signed(off), error_of(row)])
-    return table(["table", "method", "NLL: paper", "their setting", "difference", "error"], rows)
+        for method, printed, row, few, off in at_five(results, data):
+            rows.append([data, name(method), f"{printed:.2f}", nll_of(few), signed(off), nll_of(row), error_of(row)])
+    heading = ["table", "method", "NLL: paper", f"their setting, {FEW} steps a fit", "difference", "to the end"]
+    return table([*heading, "error, to the end"], rows)
 
 
 def noise(results):
@@ -203,6 +252,7 @@ VARIED = [
     ("none (r = .9, T = 10)", "adult-ours"),
     ("`--measure-share 0.7`", "share-0.7"),
     ("`--measure-share 0.5`", "share-0.5"),
+    ("`--fit-steps 20`", "adult-ours-fit-20"),
     ("`--rounds 5`", "ours-rounds-5"),
     ("`--rounds 20`", "ours-rounds-20"),
     ("table `adult-32`", "adult-32-ours"),
@@ -248,100 +298,198 @@ def distaim(results):
 
 
 def ablation(results):
-    """Figure 2a."""
+    """Figure 2, a and b."""
     meaning = ["no penalty", "tau", "tau, filter and combine", "proxy of tau", "proxy, filter and combine"]
-    found = {rounds: by_method(results, f"ablation-{rounds}") for rounds in (4, 10, 32)}
+    settings = [(data, rounds) for data in ONE for rounds in (4, 10, 32)]
+    found = [by_method(results, f"{data}-ablation-{rounds}") for data, rounds in settings]
     rows = [
-        [name(method), words, *(error_of(found[rounds].get(method)) for rounds in found)]
+        [name(method), words, *(error_of(setting[method]) for setting in found)]
         for method, words in zip(ABLATION, meaning)
     ]
-    return table(["method", "scores", *(f"T = {rounds}" for rounds in found)], rows)
+    return table(["method", "scores", *(f"{data}, T = {rounds}" for data, rounds in settings)], rows)
 
 
 def annealing(results):
-    """Table 6, for Adult."""
-    found = by_method(results, "anneal")
-    ranked = {kind: ranks({method: row[kind] for method, row in found.items()}) for kind in ("error", "nll")}
+    """Table 6, for some tables."""
     rows = []
-    for method, row in found.items():
-        rounds = [run["rounds"] for run in row["trials"]]
-        rows.append([
-            name(method), SIX[method], f"{ranked['error'][method]} / {ranked['nll'][method]}",
-            error_of(row), nll_of(row), f"{min(rounds)} to {max(rounds)}",
-        ])
-    heading = ["method", "paper: mean ranks, seven tables", "ranks, Adult", "error", "NLL", "rounds"]
+    for method in METHODS:
+        cells = []
+        for epsilon in (1, 2, 3, 5):
+            means = []
+            for kind in ("error", "nll"):
+                found = [by_method(results, f"{data}-anneal-{epsilon}") for data in ANNEALED]
+                of_tables = [ranks({other: row[kind] for other, row in rows_of.items()})[method] for rows_of in found]
+                means.append(sum(of_tables) / len(of_tables))
+            cells += ["{:.2f} / {:.2f}".format(*SIX[method][epsilon]), "{:.2f} / {:.2f}".format(*means)]
+        rows.append([name(method), *cells])
+    heading = [words for epsilon in (1, 2, 3, 5) for words in (f"epsilon {epsilon}: paper", "ours")]
+    return table(["method", *heading], rows)
+
+
+def annealed_rounds(results):
+    """Errors at epsilon 1 with annealing, next to those at T = 10."""
+    heading, rows = ["method"], []
+    for data in ANNEALED:
+        heading += [f"{data}: annealed", "rounds", "T = 10"]
+    for method in METHODS:
+        cells = []
+        for data in ANNEALED:
+            row = by_method(results, f"{data}-anneal-1")[method]
+            rounds = [run["rounds"] for run in row["trials"]]
+            fixed = by_method(results, f"{data}-printed")[method]
+            cells += [error_of(row), f"{min(rounds)} to {max(rounds)}", error_of(fixed)]
+        rows.append([name(method), *cells])
     return table(heading, rows)
 
 
 def ranks(values):
     """Returns the rank of each method, 1 for the least value. Equal values share the mean of their ranks."""
     order = sorted(values.values())
-
-    def rank(value):
-        return order.index(value) + (order.count(value) + 1) / 2
-
-    return {method: f"{rank(value):g}" for method, value in values.items()}
+    return {method: order.index(value) + (order.count(value) + 1) / 2 for method, value in values.items()}
 
 
-# Cells of the paper's workload of Adult and all its subsets, and the bytes that FLAIM's program counts for a cell of
-# DistAIM. The program draws the triples by numpy.random.default_rng(123).choice(364, 64, replace=False).
-WORKLOAD_CELLS = 2_870_490
-SHARED_CELL_BYTES = 48
+def of_seeds(one, other, of):
+    """Returns mean and standard error of `of`, over the runs of two methods with the same seeds."""
+    values = [of(*pair) for pair in zip(one["trials"], other["trials"])]
+    return statistics.mean(values), statistics.stdev(values) / len(values) ** 0.5
+
+
+def ratio_of_traffic(pooled, private):
+    return pooled["traffic_mb"] / private["traffic_mb"]
+
+
+def traffics(results):
+    """Returns for each table and T the rows of both methods, the printed ratio, and ours with its standard error."""
+    for data in TABLES:
+        for rounds, printed in SEVEN[data].items():
+            found = by_method(results, f"{data}-rounds-{rounds}")
+            pooled, private = found["dist-aim"], found["aug-private"]
+            yield data, rounds, pooled, private, printed, of_seeds(pooled, private, ratio_of_traffic)
 
 
 def traffic(results):
-    """Tables 3 and 7, for Adult."""
-    theirs = WORKLOAD_CELLS * SHARED_CELL_BYTES / 1e6
+    """Table 7."""
     rows = []
-    for rounds, printed in SEVEN.items():
-        found = by_method(results, f"rounds-{rounds}")
-        private, pooled = found["aug-private"], found["dist-aim"]
+    for data, rounds, pooled, private, printed, (ratio, error) in traffics(results):
         rows.append([
-            str(rounds), f"{pooled['traffic_mb']:.1f}", f"{private['traffic_mb']:.3f}",
-            f"{pooled['traffic_mb'] / private['traffic_mb']:.0f}", f"{theirs / private['traffic_mb']:.0f}", str(printed),
-            f"{theirs / printed:.3f}", error_of(pooled), error_of(private),
+            data, str(rounds), f"{pooled['traffic_mb']:.1f}", f"{private['traffic_mb']:.3f}", f"{pooled['traffic_mb'] / printed:.3f}",
+            str(printed), figure(ratio, error, 0), signed(deviations(ratio, error, printed)),
         ])
-    heading = ["T", "`dist-aim`: MB a party (counted, not sent)", "`aug-private`: MB a party", "ratio"]
-    heading += ["ratio, the paper's workload", "ratio: paper", "`aug-private`: MB, by the paper's ratio"]
-    return table(heading + ["error `dist-aim`", "error `aug-private`"], rows)
+    heading = ["table", "T", "`dist-aim`: MB a party (counted, not sent)", "`aug-private`: MB a party"]
+    return table([*heading, "by the paper's ratio", "ratio: paper", "ratio: ours", "difference"], rows)
 
 
-def plotted(results, file, title, x_label, settings, log_x=False):
-    """Plots the error of each method over `settings`: pairs of x and the setting that is stored."""
-    curves = {}
-    for x, setting in settings:
-        for method, row in by_method(results, setting).items():
-            if method in CURVES:
-                curves.setdefault(method, []).append((x, row["error"], row["error_standard_error"]))
-    return results.plot(file, lines([(title, dict(sorted(curves.items())))], x_label, "workload error", log_x))
+def bests(results):
+    """Returns for each table the best T of both methods, and pairs of a printed figure of table 3 and ours with its standard
+    error: ratio of traffic, and by how many percent DistAIM's error is lower."""
+    for data in TABLES:
+        settings = {rounds: by_method(results, f"{data}-printed" if rounds == 10 else f"{data}-rounds-{rounds}") for rounds in ROUNDS}
+        best = [min(ROUNDS, key=lambda rounds: settings[rounds][method]["error"]) for method in ("dist-aim", "aug-private")]
+        pooled, private = settings[best[0]]["dist-aim"], settings[best[1]]["aug-private"]
+        lower = of_seeds(pooled, private, lambda one, other: 100 * (1 - one["error"] / other["error"]))
+        ours = [of_seeds(pooled, private, ratio_of_traffic), lower]
+        yield data, best, list(zip(THREE[data][1:], ours))
+
+
+def best_rounds(results):
+    """Table 3, with the best of four T."""
+    rows = []
+    for data, (pooled, private), pairs in bests(results):
+        cells = [data, f"{pooled} and {private}", f"{THREE[data][0]:g}", f"{pooled / private:g}"]
+        for printed, (ours, error) in pairs:
+            cells += [str(printed), figure(ours, error, 0), signed(deviations(ours, error, printed))]
+        rows.append(cells)
+    heading = ["table", "best T: `dist-aim` and `aug-private`", "ratio of T: paper", "ours"]
+    for words in ("ratio of traffic", "error lower, %"):
+        heading += [f"{words}: paper", "ours", "difference"]
+    return table(heading, rows)
+
+
+def plotted(results, file, tables, x_label, settings, log_x=False):
+    """Plots the error of each method over `settings`: pairs of x and the setting that is stored, without its table."""
+    panels = []
+    for data in tables:
+        curves = {}
+        for x, setting in settings:
+            for method, row in by_method(results, f"{data}-{setting}").items():
+                if method in CURVES:
+                    curves.setdefault(method, []).append((x, row["error"], row["error_standard_error"]))
+        panels.append((TITLES.get(data, data.capitalize()), dict(sorted(curves.items()))))
+    return results.plot(file, lines(panels, x_label, "workload error", log_x, per_row=2))
 
 
 def epsilon(results):
-    """Figure 3a."""
-    settings = [(0.5, "epsilon-0.5"), (1, "adult-printed"), (2, "epsilon-2"), (5, "epsilon-5")]
-    return plotted(results, "flaim-epsilon", "Adult, T = 10", "epsilon", settings, True)
+    """Figures 3a and 6."""
+    settings = [(0.5, "epsilon-0.5"), (1, "printed"), (2, "epsilon-2"), (5, "epsilon-5")]
+    return plotted(results, "flaim-epsilon", TABLES, "epsilon", settings, True)
 
 
 def rounds(results):
-    """Figure 3b."""
-    settings = [(4, "rounds-4"), (10, "adult-printed"), (32, "rounds-32"), (96, "rounds-96")]
-    return plotted(results, "flaim-rounds", "Adult, epsilon 1", "rounds T", settings, True)
+    """Figures 3b and 7."""
+    settings = [(4, "rounds-4"), (10, "printed"), (32, "rounds-32"), (96, "rounds-96")]
+    return plotted(results, "flaim-rounds", TABLES, "rounds T", settings, True)
 
 
 def participation(results):
-    """Figure 3c."""
-    settings = [(0.05, "participation-0.05"), (0.1, "adult-printed")]
+    """Figures 3c and 8."""
+    settings = [(0.05, "participation-0.05"), (0.1, "printed")]
     settings += [(p, f"participation-{p}") for p in (0.3, 0.5)]
-    return plotted(results, "flaim-participation", "Adult, epsilon 1", "participation p", settings)
+    return plotted(results, "flaim-participation", TABLES, "participation p", settings)
 
 
 def skew(results):
-    """Figure 3d."""
+    """Figures 3d and 9."""
     settings = [(beta, f"skew-{beta}") for beta in (0.05, 0.1, 0.3, 0.8)]
-    return plotted(results, "flaim-skew", "Adult, epsilon 1, label skew", "beta", settings, True)
+    return plotted(results, "flaim-skew", TABLES, "beta", settings, True)
 
 
 def features(results):
     """Figure 1."""
-    settings = [(beta, f"synthfs-{beta}") for beta in (1, 2, 3, 5)]
-    return plotted(results, "flaim-features", "SynthFS, epsilon 1", "beta", settings)
+    settings = [(beta, f"{beta}") for beta in (1, 2, 3, 5)]
+    return plotted(results, "flaim-features", ["synthfs"], "beta", settings)
+
+
+def steps(results):
+    """Figures 3e, 3f, 10 and 11."""
+    panels = []
+    for data in TABLES:
+        for kind, label in (("error", "workload error"), ("auc", "AUC")):
+            curves = {}
+            for method in ("naive", "aug-private"):
+                for count, setting in ((1, "rounds"), (4, "four-steps")):
+                    for rounds in (4, 10, 32):
+                        stored = f"{data}-printed" if (count, rounds) == (1, 10) else f"{data}-{setting}-{rounds}"
+                        row = by_method(results, stored)[method]
+                        error = row["error_standard_error"] if kind == "error" else None
+                        curves.setdefault(f"{method}, s = {count}", []).append((rounds, row[kind], error))
+            panels.append((data.capitalize(), curves, label))
+    return results.plot("flaim-steps", lines(panels, "rounds T", "", True, per_row=4))
+
+
+# The settings of each part of the paper: words, and what their names have after the table's name.
+PARTS = [
+    ("table 2", ["printed"]),
+    ("table 2, few steps of each fit", ["fit"]),
+    ("table 1", ["5-printed", "5-fit"]),
+    ("figure 2", ["ablation"]),
+    ("figures 3a and 6", ["epsilon"]),
+    ("figures 3b and 7, tables 3 and 7", ["rounds"]),
+    ("figures 3c and 8", ["participation"]),
+    ("figures 3d and 9", ["skew"]),
+    ("figures 3e, 3f, 10 and 11", ["four-steps"]),
+    ("table 6", ["anneal"]),
+    ("our setting", ["ours"]),
+]
+
+
+def costs(results):
+    """Measured seconds of the stored runs."""
+    rows = []
+    for words, names in PARTS:
+        cells = []
+        for data in TABLES:
+            heads = tuple(f"{data}-{name}" for name in names)
+            stored = [f"flaim-{setting}-{method}" for setting, methods in SETTINGS.items() for method in methods if setting.startswith(heads)]
+            cells.append(f"{sum(results[name]['seconds'] for name in stored) / 60:.1f}" if stored else "")
+        rows.append([words, *cells])
+    return table(["minutes", *TABLES], rows)
