@@ -6,6 +6,8 @@
 
 use fhaim_api::token::Service;
 use reqwest::header::{DATE, HeaderName};
+use serde::Deserialize;
+use serde::de::value::{Error as ValueError, StrDeserializer};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -43,17 +45,16 @@ type Ahead = Option<Millis>;
 
 /// The answer of a healthy service.
 struct Answer {
-    /// Its name; empty if it is not a service of fhaim.
-    service: String,
+    /// Its name; `None` if it is not a service of fhaim.
+    service: Option<Service>,
     ahead: Ahead,
 }
 
 /// Says that another service answers at a peer's address.
-fn other(peer: Service, base: &str, found: &str) -> String {
-    let found = match found {
-        "" => "another program",
-        service => &format!("the {service} service"),
-    };
+fn other(peer: Service, base: &str, found: Option<Service>) -> String {
+    let found = found.map_or("another program".to_owned(), |service| {
+        format!("the {service} service")
+    });
     format!(
         "the address of the {peer} service, {base}, is that of {found}: correct it in `peers` of the configuration"
     )
@@ -84,12 +85,12 @@ impl Peers {
         let mut wrong = None;
         for (&peer, base) in &self.addresses {
             let answered = ask(&self.http, base).await;
-            let is_up = matches!(&answered, Ok(answer) if answer.service == peer.as_str());
+            let is_up = matches!(&answered, Ok(answer) if answer.service == Some(peer));
             let up = if is_up { 1.0 } else { 0.0 };
             metrics::gauge!("peer_up", "peer" => peer.as_str()).set(up);
             let found = match answered {
                 Ok(answer) if !is_up => {
-                    Err(Failure::unavailable(other(peer, base, &answer.service)))
+                    Err(Failure::unavailable(other(peer, base, answer.service)))
                 }
                 Ok(Answer {
                     ahead: Some(ahead), ..
@@ -151,8 +152,9 @@ async fn ask(http: &reqwest::Client, base: &str) -> Result<Answer, String> {
             .get(name)
             .and_then(|value| value.to_str().ok())
     };
+    let named = |name: &str| Service::deserialize(StrDeserializer::<ValueError>::new(name)).ok();
     Ok(Answer {
-        service: header(SERVICE).unwrap_or_default().to_owned(),
+        service: header(SERVICE).and_then(named),
         ahead: header(DATE).and_then(|date| ahead(date, before, after)),
     })
 }
