@@ -50,7 +50,7 @@ OWN = ["naive-bayes", "random", "staged", "staged-h1"]
 BASELINES = ["naive", "aug-private", "aim", "naive-bayes", "random"]
 ROUNDS = (4, 10, 32, 96)
 
-# Tables with annealing. Credit has none: the marginals of its triples need more memory than the cap.
+# Tables with annealing. On Census and Credit, marginals of triples need more memory than the cap.
 ANNEALED = ["adult", "magic"]
 
 # Numbers of steps of each fit at which NLLs are stored, and the number at which they are compared with the printed ones.
