@@ -12,7 +12,7 @@ ACCURACIES = (*(f"cape-{way}-{mix}" for way in WAYS for mix in (1, 2, 4, 8, 16, 
 
 # Numbers of parties of Fig. 2 that have their own results (ten parties have those above), its ways, and the accuracies of
 # CAPE that the text has, in percent. All at four records in a mix.
-PARTIES = (5, 20)
+PARTIES = (5, 20, 50)
 FEDERATED = ("conventional", "shared", "correlated")
 FIGURE_2 = {None: 94.62, 20.0: 78.08, 10.0: 78.08}
 
