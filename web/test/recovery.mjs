@@ -182,7 +182,15 @@ async function generationSetBack() {
   await page.getByRole("heading", { name: "Datasets" }).waitFor();
   await page.goto(dataset);
   await page.getByRole("button", { name: "Run a job" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Run it" }).click();
+  // The first answer is lost: the next attempt starts the same job.
+  await page.route(/\/datasets\/[^/]+\/jobs\/[^/]+$/, async (route) => {
+    await route.fetch();
+    await route.abort();
+  }, { times: 1 });
+  const confirm = page.getByRole("dialog").getByRole("button", { name: "Run it" });
+  await confirm.click();
+  await page.getByRole("dialog").getByRole("alert").waitFor();
+  await confirm.click();
   await page.getByText("An earlier job, which the generation service had forgotten.").waitFor();
   check("a job that the generation service forgot runs again instead of another one", page.url() === job, page.url());
   await page.getByRole("link", { name: "The synthetic table" }).waitFor();

@@ -1,4 +1,4 @@
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { call, get, json, list } from "../api/client";
 import { deleteDataset } from "../api/deletion";
@@ -178,14 +178,18 @@ const FORGOTTEN = "An earlier job, which the generation service had forgotten. I
 function Run({ dataset, standing }: { dataset: Dataset; standing: Standing | undefined }) {
   const navigate = useNavigate();
   const { epsilon, delta, runs } = dataset.terms;
+  const again = useRef<string | undefined>(undefined);
   const start = async (id: string) => {
-    const { receipt, forgotten } = await beforeRun(dataset.id, id);
+    const { receipt, forgotten } = await beforeRun(dataset.id, again.current ?? id);
+    // If the answer is lost, the next attempt starts the same job, and not another one that would be paid for.
+    again.current ??= forgotten;
     // With the receipt, the other services check the crypto service's ledger, as this page just
     // did.
-    const path = `/v1/datasets/${dataset.id}/jobs/${forgotten ?? id}`;
+    const path = `/v1/datasets/${dataset.id}/jobs/${again.current ?? id}`;
     const job = await json<Job>("generation", "PUT", path, { json: { receipt } });
-    if (forgotten) {
-      await call("generation", "PUT", `/v1/jobs/${job.id}/note`, { json: { note: FORGOTTEN } });
+    if (again.current) {
+      // The job has begun, so a lost note is not worth a failure.
+      await call("generation", "PUT", `/v1/jobs/${job.id}/note`, { json: { note: FORGOTTEN } }).catch(() => undefined);
     }
     void navigate(`/jobs/${job.id}`);
   };
