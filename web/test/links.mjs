@@ -3,7 +3,7 @@
 // Usage: node test/links.mjs [SCREENSHOT_DIR].
 import { readFileSync } from "node:fs";
 import {
-  PASSWORD, SIZES, Server, TIMEOUT_MS, check, confirmColumns, looker, openBrowser, run, signUp, watchErrors,
+  SIZES, Server, TIMEOUT_MS, check, confirmColumns, createAccount, looker, openBrowser, run, signUp, watchErrors,
 } from "./support.mjs";
 
 const file = new URL("small.csv", import.meta.url).pathname;
@@ -60,9 +60,7 @@ async function make() {
 async function open() {
   await ben.goto(link);
   await ben.getByRole("link", { name: "Create one" }).click();
-  await ben.getByLabel("Email").fill(`ben-${Date.now()}@example.org`);
-  await ben.getByLabel("Password").fill(PASSWORD);
-  await ben.getByRole("button", { name: "Create an account" }).click();
+  await createAccount(ben, "ben");
   await ben.getByRole("heading", { name: /^Synthetic / }).waitFor();
   const rows = ben.getByRole("region", { name: "Synthetic records" }).getByRole("row");
   await rows.nth(12).waitFor();

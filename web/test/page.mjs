@@ -57,11 +57,9 @@ async function signUp() {
   watch.expected.pop();
   check("a wrong password is rejected with a message", (await page.getByRole("alert").innerText()).length > 10);
   await page.getByRole("link", { name: "Create one" }).click();
+  await page.getByRole("heading", { name: "Create an account" }).waitFor();
   await look("sign-up");
-  email = `ana-${Date.now()}@example.org`;
-  await page.getByLabel("Email").fill(email);
-  await page.getByLabel("Password").fill(PASSWORD);
-  await page.getByRole("button", { name: "Create an account" }).click();
+  email = await createAccount(page, "ana");
   await page.getByRole("heading", { name: "No datasets yet" }).waitFor();
   await look("datasets-empty");
 }

@@ -215,11 +215,19 @@ export function hospital(folder) {
 /** Creates an account and signs in to it. */
 export async function signUp(page, base, name = "ana") {
   await page.goto(`${base}/sign-up`);
+  const email = await createAccount(page, name);
+  await page.getByRole("heading", { name: "No datasets yet" }).waitFor();
+  return email;
+}
+
+/** Fills in and sends the form of a new account. Returns its email address. */
+export async function createAccount(page, name) {
+  // The form to sign in has the same fields, and is shown until the browser has drawn the new page.
+  await page.getByRole("heading", { name: "Create an account" }).waitFor();
   const email = `${name}-${Date.now()}@example.org`;
   await page.getByLabel("Email").fill(email);
   await page.getByLabel("Password").fill(PASSWORD);
   await page.getByRole("button", { name: "Create an account" }).click();
-  await page.getByRole("heading", { name: "No datasets yet" }).waitFor();
   return email;
 }
 
