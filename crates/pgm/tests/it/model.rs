@@ -220,6 +220,51 @@ fn pair_marginals_equal_single_marginals() {
     }
 }
 
+/// The attributes are a chain and a star. The largest table of an elimination has four attributes,
+/// and with one value of one of them three, as has the marginal itself.
+#[test]
+fn marginals_whose_elimination_is_beyond_the_cap_are_computed_by_value() {
+    let mut rng = ChaCha8Rng::seed_from_u64(14);
+    let domain = Domain::new((20..30).collect());
+    let edges = [
+        [0, 1],
+        [1, 2],
+        [2, 3],
+        [3, 4],
+        [5, 6],
+        [5, 7],
+        [5, 8],
+        [5, 9],
+    ]
+    .map(Clique::new);
+    let measurements: Vec<Measurement> = (edges.iter())
+        .map(|edge| {
+            let cells = domain.cells(edge).unwrap();
+            let values = (0..cells).map(|_| rng.random_range(0.0..30.0)).collect();
+            Measurement::cells(edge.clone(), values, 2.0)
+        })
+        .collect();
+    let model = fit_once(&domain, &measurements, &exact(50), None).unwrap();
+    let limited = Model::load(&model.save(), 1_500_000).unwrap();
+    for triple in [
+        [0, 2, 4],
+        [0, 1, 4],
+        [0, 3, 4],
+        [6, 7, 8],
+        [7, 8, 9],
+        [1, 4, 9],
+    ] {
+        let triple = Clique::new(triple);
+        let whole = model.marginal(&triple).unwrap();
+        assert_close(&limited.marginal(&triple).unwrap(), &whole, 1e-9);
+    }
+    let leaves = Clique::new([6, 7, 8, 9]);
+    assert!(matches!(
+        limited.marginal(&leaves),
+        Err(Error::TooLarge { .. })
+    ));
+}
+
 #[test]
 fn densities_equal_those_of_the_joint_distribution() {
     let mut rng = ChaCha8Rng::seed_from_u64(12);
