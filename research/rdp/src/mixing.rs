@@ -8,7 +8,8 @@ use crate::{Error, MAX_ORDER, check, least, least_epsilon, log_binomials, log_su
 ///
 /// ```text
 /// ln(1 - p + p exp((a-1) e(a))) / (a-1)
-/// ln(1 + 2 p^2 C(a,2) B(2) + sum_{j=3..a} p^j C(a,j) sqrt(B(2 floor(j/2)) B(2 ceil(j/2)))) / (a-1)
+/// ln(1 + 2 p^2 C(a,2) B(2) + sum_{j=3..a} p^j C(a,j) M(j)) / (a-1)
+/// M(j) = min(sqrt(B(2 floor(j/2)) B(2 ceil(j/2))), exp((j-1) e(j)))
 /// ```
 ///
 /// Here e(a) = a s^2 / 2 is the cost without sampling, s is the sensitivity over the deviation of the noise, and
