@@ -10,6 +10,7 @@ mod elimination;
 mod error;
 mod estimate;
 mod extra_pairs;
+mod factor;
 mod given;
 mod junction;
 mod kernel;

@@ -113,19 +113,13 @@ impl Embedding {
         self.multiply_from(0, small, large);
     }
 
-    /// Sets every matching cell of the large table to the small one's.
-    #[inline(always)]
-    pub fn copy(&self, small: &[f64], large: &mut [f64]) {
-        self.copy_from(0, small, large);
-    }
-
     /// As [`Embedding::multiply`], for the cells of the large table from `start` on.
     #[inline(always)]
     pub fn multiply_from(&self, start: usize, small: &[f64], part: &mut [f64]) {
         self.spread(start, small, part, |x, y| x * y);
     }
 
-    /// As [`Embedding::copy`], for the cells of the large table from `start` on.
+    /// Sets the cells of the large table from `start` on to the matching ones of the small one.
     #[inline(always)]
     pub fn copy_from(&self, start: usize, small: &[f64], part: &mut [f64]) {
         self.spread(start, small, part, |_, y| y);
@@ -202,7 +196,7 @@ impl Embedding {
 
 /// Returns the distance of neighbours along `axis` in `table`; 0 if the table does not have the
 /// axis.
-fn stride(table: &[Axis], axis: &Axis) -> usize {
+pub(crate) fn stride(table: &[Axis], axis: &Axis) -> usize {
     match table.iter().position(|other| other == axis) {
         Some(i) => cells(&table[i + 1..]),
         None => 0,

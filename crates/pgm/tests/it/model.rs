@@ -220,10 +220,10 @@ fn pair_marginals_equal_single_marginals() {
     }
 }
 
-/// The attributes are a chain and a star. The largest table of an elimination has four attributes,
-/// and with one value of one of them three, as has the marginal itself.
+/// The attributes are a chain and a star. A table over a triple and the attributes between them has
+/// four attributes, and more bytes than the cap.
 #[test]
-fn marginals_whose_elimination_is_beyond_the_cap_are_computed_by_value() {
+fn marginals_across_cliques_need_no_table_with_all_attributes_between() {
     let mut rng = ChaCha8Rng::seed_from_u64(14);
     let domain = Domain::new((20..30).collect());
     let edges = [
