@@ -8,6 +8,7 @@ use std::{
 
 use fhaim_kit::command::{self, CONFIG};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::{SCHEMA, fhaim, first_use, folder, names, stderr, table};
 
@@ -610,29 +611,23 @@ fn two_programs_do_not_continue_one_run() {
 /// A run that released nothing costs nothing, so its file is in nobody's way.
 #[test]
 fn file_without_releases_is_replaced() {
-    let folder = folder(wide(100, 0), WIDE);
-    let path = folder.path().join("out.releases.json");
-    kill_when(
-        folder.path(),
-        &confirmed("run", &["--epsilon", "4"]),
-        || path.exists(),
-    );
-    assert!(
-        releases(folder.path())["releases"]
-            .as_array()
-            .unwrap()
-            .is_empty()
-    );
+    let folder = killed_at_its_beginning(100, &confirmed("run", &["--epsilon", "4"]));
     succeed(folder.path(), &confirmed("local", &["--epsilon", "2"]));
     check_finished(folder.path(), None);
 }
 
-/// Makes the file of a run without releases: it is killed before the first one.
-fn killed_at_its_beginning(folder: &Path, arguments: &[&str]) -> Vec<u8> {
-    let path = folder.join("out.releases.json");
-    kill_when(folder, arguments, || path.exists());
-    assert_eq!(releases(folder)["releases"], json!([]));
-    fs::read(path).unwrap()
+/// Returns a folder with the file of a run over this number of records that has no releases, because it was killed before
+/// the first one. On a busy machine, a run may release something before it is killed. Then another one is started.
+fn killed_at_its_beginning(records: usize, arguments: &[&str]) -> TempDir {
+    for _ in 0..50 {
+        let folder = folder(wide(records, 0), WIDE);
+        let path = folder.path().join("out.releases.json");
+        kill_when(folder.path(), arguments, || path.exists());
+        if releases(folder.path())["releases"] == json!([]) {
+            return folder;
+        }
+    }
+    panic!("no run was killed before its first release");
 }
 
 /// Keeps only a copy of the file that a run had at its beginning.
@@ -648,11 +643,11 @@ fn only_the_beginning(folder: &Path, beginning: &[u8]) {
 /// The run of the copy makes other releases, whose cost adds to the first one's.
 #[test]
 fn copied_file_without_releases_begins_a_new_run() {
-    let folder = folder(wide(400, 0), WIDE);
-    let path = folder.path();
     let unconfirmed = first_use("local", &["--epsilon", "4"]);
     let arguments = confirmed("local", &["--epsilon", "4"]);
-    let beginning = killed_at_its_beginning(path, &arguments);
+    let folder = killed_at_its_beginning(400, &arguments);
+    let path = folder.path();
+    let beginning = fs::read(path.join("out.releases.json")).unwrap();
     succeed(path, &arguments);
     check_finished(path, None);
     only_the_beginning(path, &beginning);
