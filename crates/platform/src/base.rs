@@ -26,6 +26,8 @@ const ASK_PEERS_EVERY: Duration = Duration::from_secs(5);
 /// The resources that a service's handlers and workers share. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Base {
+    /// The service. Two services may share their handlers, so that its name is not a constant.
+    pub service: Service,
     /// The database.
     pub store: Store,
     /// The blobs.
@@ -67,6 +69,7 @@ impl Base {
         let mut issuers = common.peers.clone();
         issuers.retain(|peer, _| trusted.contains(peer));
         Ok(Self {
+            service,
             verifier: Arc::new(Verifier::new(signer.clone(), &issuers, http.clone())),
             blobs: Blobs::open(&common.blobs)?,
             orphan_age: Duration::from_secs(common.orphan_seconds),

@@ -137,7 +137,7 @@ impl Each {
 
 /// Keeps a service's blobs clean and its gauges current, until `shutdown`.
 pub async fn keep<S: Housekeeping>(state: &S, shutdown: &Shutdown) {
-    security::announce(S::SERVICE);
+    security::announce(state.base().service);
     for (counter, labels) in S::COUNTERS {
         telemetry::announce(counter, labels);
     }
@@ -149,13 +149,13 @@ async fn gauges<S: Housekeeping>(state: &S, shutdown: &Shutdown) {
     let peers = state.base().peers_readiness();
     loop {
         if let Err(failure) = measure(state).await {
-            tracing::warn!(service = %S::SERVICE, %failure, "the gauges could not be set");
+            tracing::warn!(service = %state.base().service, %failure, "the gauges could not be set");
         }
         // The gauge shows which peer does not answer. An absent peer is not this service's fault.
         let _ = peers().await;
         state.release_memory();
         if let Err(failure) = blocking(memory::release).await {
-            tracing::warn!(service = %S::SERVICE, %failure, "freed memory could not be returned");
+            tracing::warn!(service = %state.base().service, %failure, "freed memory could not be returned");
         }
         tokio::select! {
             () = shutdown.raised() => return,
@@ -165,7 +165,7 @@ async fn gauges<S: Housekeeping>(state: &S, shutdown: &Shutdown) {
 }
 
 async fn measure<S: Housekeeping>(state: &S) -> Result<(), Failure> {
-    let (base, service) = (state.base(), S::SERVICE.as_str());
+    let (base, service) = (state.base(), state.base().service.as_str());
     let (connections, idle) = base.store.connections();
     metrics::gauge!("database_connections", "service" => service).set(f64::from(connections));
     metrics::gauge!("database_connections_idle", "service" => service).set(idle as f64);
@@ -190,12 +190,12 @@ async fn clean<S: Housekeeping>(state: &S, shutdown: &Shutdown) {
     let mut swept: Option<tokio::time::Instant> = None;
     loop {
         if let Err(failure) = tidy(state).await {
-            tracing::error!(service = %S::SERVICE, %failure, "cleaning up failed");
+            tracing::error!(service = %state.base().service, %failure, "cleaning up failed");
         }
         if swept.is_none_or(|at| at.elapsed() >= age) {
             swept = Some(tokio::time::Instant::now());
             if let Err(failure) = sweep(state, age).await {
-                tracing::error!(service = %S::SERVICE, %failure, "deleting unnamed blobs failed");
+                tracing::error!(service = %state.base().service, %failure, "deleting unnamed blobs failed");
             }
         }
         tokio::select! {
@@ -222,7 +222,7 @@ async fn sweep<S: Housekeeping>(state: &S, age: Duration) -> Result<(), Failure>
         blobs.delete(&orphan.name).await?;
     }
     if unfinished + orphans.len() > 0 {
-        let (service, orphans) = (S::SERVICE, orphans.len());
+        let (service, orphans) = (state.base().service, orphans.len());
         tracing::info!(%service, unfinished, orphans, "deleted blobs that no row names");
     }
     Ok(())

@@ -72,7 +72,8 @@ pub(crate) fn rules(dataset: Uuid, plan: &PlanCore) -> Rules {
 ///
 /// # Errors
 /// [`ProblemKind::BudgetSpent`] if no run is left; [`ProblemKind::Conflict`] if the dataset's runs are bound to
-/// another upload; [`ProblemKind::Frozen`], [`ProblemKind::Restored`], [`ProblemKind::NotFound`].
+/// another upload; [`ProblemKind::Frozen`]; [`ProblemKind::Restored`], also if another key service was set back;
+/// [`ProblemKind::NotFound`].
 pub async fn begin(
     state: &State,
     call: &DecryptionCall,
@@ -85,6 +86,13 @@ pub async fn begin(
     let rules = rules(call.dataset, &plan);
     let mut tx = state.base.store.begin().await?;
     let mut chain_state = open(state, &mut tx, call.dataset).await?;
+    if chain_state.run(call.job()).is_none() {
+        // The other services are asked while the dataset's row is not locked.
+        tx.commit().await?;
+        first::check_others(state, &stored).await?;
+        tx = state.base.store.begin().await?;
+        chain_state = open(state, &mut tx, call.dataset).await?;
+    }
     let (job, begun) = (
         call.job(),
         chain_state.begin(&rules, call.job(), new.upload.0),

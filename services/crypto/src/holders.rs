@@ -1,7 +1,6 @@
 //! Consent of the holders of a roster: signatures and withdrawals, which are acts of the dataset's chain.
 
 use fhaim_api::keys::{HolderStanding, KeySet};
-use fhaim_api::token::Service;
 use fhaim_platform::Failure;
 use fhaim_platform::token::Caller;
 use fhaim_protocol::crypto::history::ChainState;
@@ -67,7 +66,7 @@ pub async fn act(
     holder: Uuid,
     consent: Consent,
 ) -> Result<KeySet, Failure> {
-    let foreign = || Failure::foreign(Service::Crypto, holder, "key set", dataset);
+    let foreign = || keys::foreign(state, holder, dataset);
     // Terms never change, so their plan is computed before anything is locked.
     let stored = keys::find(state, dataset).await?;
     let member = stored.terms.part_of(&holder.to_string());

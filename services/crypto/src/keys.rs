@@ -194,8 +194,13 @@ pub async fn find_owned(
     if stored.owner == owner {
         Ok(stored)
     } else {
-        Err(Failure::foreign(Service::Crypto, owner, "key set", dataset))
+        Err(foreign(state, owner, dataset))
     }
+}
+
+/// Makes the failure for the key set of another account.
+pub(crate) fn foreign(state: &State, user: Uuid, dataset: Uuid) -> Failure {
+    Failure::foreign(state.base.service, user, "key set", dataset)
 }
 
 /// Returns a key set of which a user is a sole or joint holder.
@@ -207,7 +212,7 @@ pub async fn find_held(state: &State, dataset: Uuid, user: Uuid) -> Result<Store
     if stored.is_held_by(user) {
         Ok(stored)
     } else {
-        Err(Failure::foreign(Service::Crypto, user, "key set", dataset))
+        Err(foreign(state, user, dataset))
     }
 }
 
@@ -325,7 +330,7 @@ pub async fn create(
     let terms = new.terms.0;
     if let Some(stored) = store::find(&state.base.store, dataset).await? {
         if stored.owner != owner {
-            return Err(Failure::foreign(Service::Crypto, owner, "key set", dataset));
+            return Err(foreign(state, owner, dataset));
         }
         ledger::check_receipts(state, &stored, receipts).await?;
         return existing(state, stored, &terms).await;
@@ -568,7 +573,7 @@ pub(crate) async fn forget(state: &State, dataset: Uuid, actor: Caller) -> Resul
     if let Caller::User(user) = actor
         && user != found.owner
     {
-        return Err(Failure::foreign(Service::Crypto, user, "key set", dataset));
+        return Err(foreign(state, user, dataset));
     }
     // A repeated call reaches the others again, one of which may have been set back to before the deletion.
     shares::first::orphan(state, &mut tx, dataset).await?;

@@ -3,7 +3,6 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fhaim_api::keys::{UploadKeyRequest, UploadKeySeeds};
-use fhaim_api::token::Service;
 use fhaim_platform::threads::blocking;
 use fhaim_platform::token::Caller;
 use fhaim_platform::{Failure, clock};
@@ -38,8 +37,7 @@ pub async fn fetch(
     let stored = keys::find(state, dataset).await?;
     let number = stored.terms.part_of(&holder.to_string());
     let number = number.filter(|_| !stored.is_destroyed());
-    let number =
-        number.ok_or_else(|| Failure::foreign(Service::Crypto, holder, "key set", dataset))?;
+    let number = number.ok_or_else(|| keys::foreign(state, holder, dataset))?;
     let request = signed(&stored, number, asked)?;
     let entry = Asked {
         dataset,

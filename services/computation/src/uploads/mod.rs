@@ -5,7 +5,6 @@ mod deletion;
 mod objects;
 mod registration;
 
-use fhaim_api::token::Service;
 use fhaim_api::upload::{Contribution, Upload, WireLayout};
 use fhaim_dp::LadderPlan;
 use fhaim_he::Layout;
@@ -94,12 +93,7 @@ pub async fn find_owned(
     if stored.owner == owner {
         Ok(stored)
     } else {
-        Err(Failure::foreign(
-            Service::Computation,
-            owner,
-            "upload",
-            dataset,
-        ))
+        Err(foreign(state, owner, dataset))
     }
 }
 
@@ -115,12 +109,12 @@ pub async fn find_held(
     let stored = find(state, dataset).await?;
     match number_of(&stored.terms, stored.owner, user) {
         Some(number) => Ok((stored, number)),
-        None => Err(foreign(user, dataset)),
+        None => Err(foreign(state, user, dataset)),
     }
 }
 
-fn foreign(user: Uuid, dataset: Uuid) -> Failure {
-    Failure::foreign(Service::Computation, user, "upload", dataset)
+fn foreign(state: &State, user: Uuid, dataset: Uuid) -> Failure {
+    Failure::foreign(state.base.service, user, "upload", dataset)
 }
 
 /// Returns the number of a user's contribution to a dataset with these terms.
@@ -144,7 +138,7 @@ pub async fn find_part(
 ) -> Result<StoredUpload, Failure> {
     match find_held(state, dataset, user).await? {
         (stored, number) if number == contribution => Ok(stored),
-        _ => Err(foreign(user, dataset)),
+        _ => Err(foreign(state, user, dataset)),
     }
 }
 

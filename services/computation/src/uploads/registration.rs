@@ -103,7 +103,7 @@ async fn place(
     };
     // An account that is not a holder must not learn the terms.
     let number = number_of(&stored.terms, stored.owner, user);
-    let number = number.ok_or_else(|| foreign(user, dataset))?;
+    let number = number.ok_or_else(|| foreign(state, user, dataset))?;
     let stored = same_terms(stored, terms)?;
     let parts = store::parts(&state.base.store, dataset).await?;
     Ok(match parts.iter().find(|part| part.number == number) {
@@ -228,7 +228,7 @@ async fn upload(
     }
     let other = find(state, dataset).await?;
     if number_of(&other.terms, other.owner, owner).is_none() {
-        return Err(foreign(owner, dataset));
+        return Err(foreign(state, owner, dataset));
     }
     same_terms(other, &stored.terms)
 }

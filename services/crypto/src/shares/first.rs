@@ -78,14 +78,18 @@ impl Member<'_> {
         if matches!(failure.kind(), ProblemKind::Frozen | ProblemKind::Restored) {
             return failure;
         }
-        match self.loss(state, dataset).await {
-            Ok(Some(refusal)) => Failure::from(refusal).because(error),
-            Ok(None) => failure,
-            Err(unknown) => {
-                tracing::warn!(%dataset, service = self.name, %unknown, "a ledger was not compared");
-                failure
-            }
+        match self.known_loss(state, dataset).await {
+            Some(refusal) => Failure::from(refusal).because(error),
+            None => failure,
         }
+    }
+
+    /// Like [`Self::loss`]. A service that does not answer is not refused.
+    async fn known_loss(&self, state: &State, dataset: Uuid) -> Option<Refusal> {
+        self.loss(state, dataset).await.unwrap_or_else(|unknown| {
+            tracing::warn!(%dataset, service = self.name, %unknown, "a ledger was not compared");
+            None
+        })
     }
 
     /// Compares the service's ledger with that of this service, which debits a batch after all others have. Returns the
@@ -165,6 +169,20 @@ pub async fn services(state: &State) -> Result<KeyServices, Failure> {
         })?);
     }
     Ok(KeyServices { services })
+}
+
+/// Checks that no other key service of a dataset was set back, after which no job can release anything. A service that
+/// does not answer is compared later, with the first batch.
+///
+/// # Errors
+/// [`Refusal::OtherSetBack`]; [`Refusal::NoSeed`].
+pub(crate) async fn check_others(state: &State, stored: &StoredKeySet) -> Result<(), Failure> {
+    for member in members(state, &stored.terms.key_services)? {
+        if let Some(refusal) = member.known_loss(state, stored.dataset).await {
+            return Err(refusal.into());
+        }
+    }
+    Ok(())
 }
 
 /// Lists the debits of the other services of a dataset, signed by each.

@@ -1,6 +1,6 @@
 //! Metrics that `infra/monitoring` uses.
 
-use fhaim_kit::{Backing, NAMES, Services, until};
+use fhaim_kit::{Backing, NAMES, ServiceOptions, Services, name_of, until};
 
 use super::{PROGRAM, operators::ask};
 
@@ -62,5 +62,34 @@ fn counters_exist_with_zero_before_the_first_event() {
                 None => Ok(()),
             }
         });
+    }
+}
+
+/// The second computation service and the services with key shares run the handlers of others.
+#[test]
+fn metrics_of_services_with_shared_handlers_have_their_own_names() {
+    let options = ServiceOptions {
+        witness: true,
+        keys: 2,
+        ..ServiceOptions::new(PROGRAM)
+    };
+    let services = Services::start_in(&Backing::Local, options);
+    for service in services.numbers().skip(NAMES.len()) {
+        let name = name_of(service);
+        until(|| {
+            let shown = metrics(&services, service);
+            let foreign = (shown.lines())
+                .filter(|line| line.contains("service=\""))
+                .find(|line| !line.contains(&format!("service=\"{name}\"")));
+            match foreign {
+                Some(line) => Err(line.to_owned()),
+                None => Ok(()),
+            }
+        });
+        let shown = metrics(&services, service);
+        for event in ["token-refused", "foreign-id"] {
+            let events = format!("security_events_total{{service=\"{name}\",event=\"{event}\"}}");
+            assert_eq!(value(&shown, &events), Some(0.0), "{events}: {shown}");
+        }
     }
 }

@@ -358,6 +358,9 @@ fn key_service_that_was_set_back_is_named() {
     for words in ["key service keyshare1 was set back", "fhaim dataset create"] {
         assert!(error.contains(words), "{words}: {error}");
     }
+    // It has no run, because it could not release anything.
+    let ledger = services.json("ana", &["ledger", &dataset]);
+    assert_eq!(ledger["runs"].as_array().unwrap().len(), 1, "{ledger}");
 }
 
 /// Sets all services but one key service back to before a run, two of them to before the upload. The holder then uploads
