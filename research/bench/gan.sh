@@ -3,8 +3,8 @@
 #
 #   FHAIM_DATA_DIR=DIR research/bench/gan.sh [PROGRAM]
 #
-# DIR has the images of research/bench/tables.sh and the tables of `fhaim-lab bench`; PROGRAM is fhaim-lab. All results
-# take some 20 minutes of one processor. `python3 research/chapters.py write` then writes tables and plots.
+# DIR has the images of research/bench/tables.sh and the tables of `fhaim-lab bench`; PROGRAM is fhaim-lab. Each result
+# has the seconds that it took. `python3 research/chapters.py write` then writes tables and plots.
 set -eu
 
 program=${1:-fhaim-lab}
@@ -45,14 +45,21 @@ bench gan-dp-fedavg --method dp-fedavg $federated $many
 bench gan-dp-fedprox --method dp-fedprox $federated $many
 
 # Privacy parameters (Figs. 3, 4, 7 and 8).
-two="--rule ns --rule qli --seeds 2"
-for epsilon in 1 4.01 100; do
-    bench gan-dpgan-$epsilon --method dpgan --record-epsilon $epsilon $two --steps 15 --hidden 32,16 \
+both="--rule ns --rule qli"
+two="$both --seeds 2"
+dpgan() {
+    bench gan-dpgan-$1 --method dpgan --record-epsilon $1 $both --seeds $2 --steps 15 --hidden 32,16 \
         --rate 1e-3 --discriminator-rate 0.1 --clip 1
-done
-for lambda in 0.1 1 10; do
-    bench gan-privgan-$lambda --method privgan --lambda $lambda $two --steps 50 --hidden 32,64 --batch 64 --rate 1e-3
-done
+}
+dpgan 1 3
+dpgan 4.01 3
+dpgan 100 2
+privgan() {
+    bench gan-privgan-$1 --method privgan --lambda $1 $both --seeds $2 --steps 50 --hidden 32,64 --batch 64 --rate 1e-3
+}
+privgan 0.1 2
+privgan 1 3
+privgan 10 2
 for epsilon in 16 64.11 1000; do
     bench gan-dp-fedprox-$epsilon --method dp-fedprox --party-epsilon $epsilon $two --steps 25 $federated
 done

@@ -18,8 +18,8 @@ PRINTED_EXACT_L2 = {
 # Attributes of each table of the public program.
 ATTRIBUTES = {"cancer": 10, "compas": 9, "diabetes": 9}
 RUNS = 10
-# Standard error of a figure that is printed with three digits.
-ROUNDING = 0.001 / math.sqrt(12)
+# Last digit of the printed errors, accuracies and F1 scores.
+UNIT = 0.001
 # Printed: seconds of each phase (L2 where the paper has both), and peak MB of L1 and L2.
 PRINTED_SECONDS = {
     "breast-cancer": {"one_ways": 31, "pairs": 681, "select": 140, "measure": 1.18},
@@ -51,9 +51,8 @@ def value(row, measure):
     return half * given["mean"], None if error is None else half * error, given["printed"]
 
 
-def difference(mean, error, printed):
-    """Returns by how many standard errors ours is above the printed figure, which was rounded."""
-    return deviations(mean, None if error is None else math.hypot(error, ROUNDING), printed)
+def of_a_run(mean, error, printed):
+    return deviations(mean, None if error is None else error * math.sqrt(RUNS), printed, UNIT)
 
 
 class Cell:
@@ -66,7 +65,11 @@ class Cell:
         self.mean, self.error, _ = value(row, measure)
         self.our_mean, self.our_error, own = value(ours.get((dataset, same if budget == "exact" else method, budget)), measure)
         self.printed = PRINTED_EXACT_L2[dataset][measure] if (method, budget) == ("FHAIM-L2", "exact") else own
-        self.difference = difference(self.mean, self.error, self.printed)
+        self.difference = deviations(self.mean, self.error, self.printed, UNIT)
+
+    def difference_of_a_run(self):
+        """Returns the difference in standard deviations of a single run."""
+        return of_a_run(self.mean, self.error, self.printed)
 
     def columns(self):
         return [
@@ -99,15 +102,16 @@ def errors(results):
 
 def count(results):
     """The sentences that count agreements."""
-    lines, everything = [], []
+    lines, everything, single = [], [], []
     for measure, name in MEASURES.items():
-        differences = []
-        for budget in BUDGETS:
-            differences += [cell.difference for _, cell in cells(results, budget, [measure])]
+        found = [cell for budget in BUDGETS for _, cell in cells(results, budget, [measure])]
+        differences = [cell.difference for cell in found]
         everything += differences
+        single += [cell.difference_of_a_run() for cell in found]
         lines.append(f"{agreement(differences)} of the printed {'F1 scores' if name == 'F1' else plural(name)}")
-    everything += [real_records(results, dataset, measure)[3] for dataset in DATASETS for measure in ["accuracy", "f1"]]
-    single = [by / math.sqrt(RUNS) for by in everything]
+    real = [real_records(results, dataset, measure) for dataset in DATASETS for measure in ["accuracy", "f1"]]
+    everything += [off for *_, off in real]
+    single += [of_a_run(*found) for *found, _ in real]
     text = (
         f"**{agreement(everything)} printed figures agree** with ours at their setting within two standard errors of our "
         f"mean: {', '.join(lines)}, and {agreement(everything[-6:])} of the figures of real records. Taken as figures of "
@@ -130,7 +134,7 @@ def real_records(results, dataset, measure):
     """Returns mean, standard error, printed figure and difference of the classifier trained on real records."""
     mean, error, _ = value(at_their_setting(results)[dataset, "real", ""], measure)
     printed = value(found(results, "fhaim-ours")[dataset, "real", ""], measure)[2]
-    return mean, error, printed, difference(mean, error, printed)
+    return mean, error, printed, deviations(mean, error, printed, UNIT)
 
 
 def plural(name):

@@ -8,6 +8,9 @@ from .text import agreement, deviations, figure, signed, table
 METHODS = ["naive", "aug-oracle", "aug-private", "dist-aim", "aim"]
 TABLES = ["adult", "magic", "census", "credit"]
 
+# Last digit of the printed errors and NLLs.
+UNIT = 0.01
+
 # Table 2: error and NLL at epsilon 1.
 TWO = {
     "adult": [(0.80, 29.28), (0.62, 23.91), (0.43, 21.74), (0.42, 21.41), (0.20, 19.3)],
@@ -34,7 +37,7 @@ SEVEN = {
 # how many percent DistAIM's error is lower.
 THREE = {"adult": (2.0, 1300, 58), "magic": (3.2, 1643, 20), "census": (1.5, 64, 79), "credit": (1.0, 167, 45)}
 
-# Table 6: mean ranks over seven tables, by error and by NLL, at each epsilon.
+# Table 6: mean ranks over tables and runs, by error and by NLL, at each epsilon.
 SIX = {
     "naive": {1: (4.65, 4.75), 2: (4.875, 4.9), 3: (4.975, 4.95), 5: (5.0, 5.0)},
     "aug-oracle": {1: (3.6, 3.3), 2: (3.85, 3.525), 3: (3.9, 3.775), 5: (3.925, 3.6)},
@@ -49,9 +52,6 @@ CURVES = [*PLOTTED, "aim"]
 OWN = ["naive-bayes", "random", "staged", "staged-h1"]
 BASELINES = ["naive", "aug-private", "aim", "naive-bayes", "random"]
 ROUNDS = (4, 10, 32, 96)
-
-# Tables with annealing. On Census and Credit, marginals of triples need more memory than the cap.
-ANNEALED = ["adult", "magic"]
 
 # Numbers of steps of each fit at which NLLs are stored, and the number at which they are compared with the printed ones.
 FIT_STEPS = (5, 20, 100)
@@ -70,7 +70,7 @@ SETTINGS = {
     **{f"{data}-participation-{p}": PLOTTED for data in TABLES for p in ("0.05", "0.3", "0.5")},
     **{f"{data}-skew-{beta}": PLOTTED for data in TABLES for beta in ("0.05", "0.1", "0.3", "0.8")},
     **{f"{data}-four-steps-{rounds}": ["naive", "aug-private"] for data in TABLES for rounds in (4, 10, 32)},
-    **{f"{data}-anneal-{epsilon}": METHODS for data in ANNEALED for epsilon in (1, 2, 3, 5)},
+    **{f"{data}-anneal-{epsilon}": METHODS for data in TABLES for epsilon in (1, 2, 3, 5)},
     "adult-ours-fit-20": ["dist-aim", "naive", "aug-private", "naive-bayes", "random"],
     "adult-all-rounds": ["naive", "aug-oracle", "aug-private"],
     "share-0.7": ["aug-private"],
@@ -118,13 +118,13 @@ def compared(results, data):
 
 def off_nll(row, printed):
     """Returns the difference of an NLL in standard errors."""
-    return deviations(row["nll"], row["nll_standard_error"], printed)
+    return deviations(row["nll"], row["nll_standard_error"], printed, UNIT)
 
 
 def differences(results, data):
     """Returns the differences of errors and of NLLs from the printed ones, in standard errors."""
     pairs = [
-        (deviations(row["error"], row["error_standard_error"], error), off_nll(few, nll))
+        (deviations(row["error"], row["error_standard_error"], error, UNIT), off_nll(few, nll))
         for _, (error, nll), row, few, _ in compared(results, data)
     ]
     return [list(kind) for kind in zip(*pairs)]
@@ -189,9 +189,9 @@ def counted(results):
     for data in ONE:
         yield f"table 1, {data}: NLLs", [off for *_, off in at_five(results, data)]
     yield "table 5: heterogeneity", [off for _, off in heterogeneities(results)]
-    yield "table 7: ratios of traffic", [deviations(*ours, printed) for *_, printed, ours in traffics(results)]
+    yield "table 7: ratios of traffic", [deviations(*ours, printed, 1) for *_, printed, ours in traffics(results)]
     three = [pair for _, _, pairs in bests(results) for pair in pairs]
-    yield "table 3: traffic and errors", [deviations(*ours, printed) for printed, ours in three]
+    yield "table 3: traffic and errors", [deviations(*ours, printed, 1) for printed, ours in three]
 
 
 def agreements(results):
@@ -272,7 +272,7 @@ def varied(results):
 def heterogeneities(results):
     """Returns the rows of the stored heterogeneity with their differences from the printed ones."""
     rows = results["flaim-heterogeneity"]["rows"]
-    return [(row, deviations(row["heterogeneity"], row["standard_error"], row["printed"])) for row in rows]
+    return [(row, deviations(row["heterogeneity"], row["standard_error"], row["printed"], 0.001)) for row in rows]
 
 
 def heterogeneity(results):
@@ -290,7 +290,7 @@ def distaim(results):
     rows = [["paper", "0.42", "", "21.41", ""]]
     for words, setting in both:
         row = by_method(results, setting)["dist-aim"]
-        off = deviations(row["error"], row["error_standard_error"], 0.42)
+        off = deviations(row["error"], row["error_standard_error"], 0.42, UNIT)
         errors = [run["error"] for run in row["trials"]]
         rows.append([words, error_of(row), f"{min(errors):.2f} to {max(errors):.2f}", nll_of(row), signed(off)])
     heading = ["`dist-aim` (in the clear), Adult", "error", "errors of the runs", "NLL", "difference of errors"]
@@ -310,17 +310,20 @@ def ablation(results):
 
 
 def annealing(results):
-    """Table 6, for some tables."""
+    """Table 6: the mean of a method's ranks among the runs with the same table and seed."""
     rows = []
     for method in METHODS:
         cells = []
         for epsilon in (1, 2, 3, 5):
             means = []
             for kind in ("error", "nll"):
-                found = [by_method(results, f"{data}-anneal-{epsilon}") for data in ANNEALED]
-                of_tables = [ranks({other: row[kind] for other, row in rows_of.items()})[method] for rows_of in found]
-                means.append(sum(of_tables) / len(of_tables))
-            cells += ["{:.2f} / {:.2f}".format(*SIX[method][epsilon]), "{:.2f} / {:.2f}".format(*means)]
+                of_runs = []
+                for data in TABLES:
+                    trials = {other: row["trials"] for other, row in by_method(results, f"{data}-anneal-{epsilon}").items()}
+                    for run in range(len(trials[method])):
+                        of_runs.append(ranks({other: runs[run][kind] for other, runs in trials.items()})[method])
+                means.append(sum(of_runs) / len(of_runs))
+            cells += ["{:.3f} / {:.3f}".format(*SIX[method][epsilon]), "{:.2f} / {:.2f}".format(*means)]
         rows.append([name(method), *cells])
     heading = [words for epsilon in (1, 2, 3, 5) for words in (f"epsilon {epsilon}: paper", "ours")]
     return table(["method", *heading], rows)
@@ -329,11 +332,11 @@ def annealing(results):
 def annealed_rounds(results):
     """Errors at epsilon 1 with annealing, next to those at T = 10."""
     heading, rows = ["method"], []
-    for data in ANNEALED:
+    for data in TABLES:
         heading += [f"{data}: annealed", "rounds", "T = 10"]
     for method in METHODS:
         cells = []
-        for data in ANNEALED:
+        for data in TABLES:
             row = by_method(results, f"{data}-anneal-1")[method]
             rounds = [run["rounds"] for run in row["trials"]]
             fixed = by_method(results, f"{data}-printed")[method]
@@ -373,7 +376,7 @@ def traffic(results):
     for data, rounds, pooled, private, printed, (ratio, error) in traffics(results):
         rows.append([
             data, str(rounds), f"{pooled['traffic_mb']:.1f}", f"{private['traffic_mb']:.3f}", f"{pooled['traffic_mb'] / printed:.3f}",
-            str(printed), figure(ratio, error, 0), signed(deviations(ratio, error, printed)),
+            str(printed), figure(ratio, error, 0), signed(deviations(ratio, error, printed, 1)),
         ])
     heading = ["table", "T", "`dist-aim`: MB a party (counted, not sent)", "`aug-private`: MB a party"]
     return table([*heading, "by the paper's ratio", "ratio: paper", "ratio: ours", "difference"], rows)
@@ -397,7 +400,7 @@ def best_rounds(results):
     for data, (pooled, private), pairs in bests(results):
         cells = [data, f"{pooled} and {private}", f"{THREE[data][0]:g}", f"{pooled / private:g}"]
         for printed, (ours, error) in pairs:
-            cells += [str(printed), figure(ours, error, 0), signed(deviations(ours, error, printed))]
+            cells += [str(printed), figure(ours, error, 0), signed(deviations(ours, error, printed, 1))]
         rows.append(cells)
     heading = ["table", "best T: `dist-aim` and `aug-private`", "ratio of T: paper", "ours"]
     for words in ("ratio of traffic", "error lower, %"):
@@ -476,7 +479,7 @@ PARTS = [
     ("figures 3b and 7, tables 3 and 7", ["rounds"]),
     ("figures 3c and 8", ["participation"]),
     ("figures 3d and 9", ["skew"]),
-    ("figures 3e, 3f, 10 and 11", ["four-steps"]),
+    ("figures 3e, 3f and 10", ["four-steps"]),
     ("table 6", ["anneal"]),
     ("our setting", ["ours"]),
 ]

@@ -18,12 +18,14 @@ def figure(mean, error=None, digits=3):
     return f"{mean:.{digits}f}" + (f" ({error:.{digits}f})" if error is not None else "")
 
 
-def deviations(ours, error, printed):
-    """Returns by how many of our standard errors our figure is above the printed one; None if that is unknown.
+def deviations(ours, error, printed, unit):
+    """Returns by how many standard errors our figure is above a printed one; None if that is unknown.
 
-    The difference is infinite if our figures do not vary and are not the printed one."""
+    `unit` is the place of the last printed digit, such as 0.01. The standard error is that of our figure and of this
+    rounding. The difference is infinite if both are zero and the figures differ."""
     if None in (ours, error, printed):
         return None
+    error = math.hypot(error, unit / math.sqrt(12))
     if error == 0.0:
         return 0.0 if ours == printed else math.copysign(math.inf, ours - printed)
     return (ours - printed) / error

@@ -90,10 +90,14 @@ fn arranged<'a>(axes: &[Axis], table: Cow<'a, [f64]>, order: &[Axis]) -> Cow<'a,
             .collect();
     }
     let step = stride(axes, last);
-    let cells = (offsets.iter())
-        .flat_map(|&offset| (0..last.size).map(move |i| offset + i * step))
-        .map(|cell| table[cell]);
-    Cow::Owned(cells.collect())
+    let mut cells = Vec::with_capacity(table.len());
+    for offset in offsets {
+        match step {
+            1 => cells.extend_from_slice(&table[offset..][..last.size]),
+            _ => cells.extend((0..last.size).map(|i| table[offset + i * step])),
+        }
+    }
+    Cow::Owned(cells)
 }
 
 /// Returns the axes in both, in the order of the first.
