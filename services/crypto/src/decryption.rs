@@ -87,7 +87,7 @@ pub async fn begin(
     let mut tx = state.base.store.begin().await?;
     let mut chain_state = open(state, &mut tx, call.dataset).await?;
     if chain_state.run(call.job()).is_none() {
-        // The other services are asked while the dataset's row is not locked.
+        // The other services answer while the dataset's row is not locked.
         tx.commit().await?;
         first::check_others(state, &stored).await?;
         tx = state.base.store.begin().await?;
