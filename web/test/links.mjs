@@ -35,6 +35,7 @@ async function begin() {
   await ana.getByRole("button", { name: "Run a job" }).click();
   await ana.getByRole("dialog").getByRole("button", { name: "Run it" }).click();
   await ana.getByRole("link", { name: "The synthetic table" }).click();
+  await ana.waitForURL(/\/result$/);
   job = ana.url().split("/").at(-2);
 }
 

@@ -170,6 +170,7 @@ async function endOfJob() {
 async function generationSetBack() {
   const job = page.url();
   await page.getByRole("link", { name: "The dataset" }).click();
+  await page.waitForURL(/\/datasets\//);
   const dataset = page.url();
   await server.end();
   rmSync(generation, { recursive: true });
