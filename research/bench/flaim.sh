@@ -127,8 +127,8 @@ for table in $tables; do
     case $table in
     adult) main adult 10; fits adult; baselines adult; ablation adult; figures adult; varied; annealing adult ;;
     magic) main magic 3; fits magic; figures magic; annealing magic ;;
-    census) main census 3; fits census; figures census ;;
-    credit) main credit 3; fits credit; baselines credit; ablation credit; figures credit ;;
+    census) main census 3; fits census; figures census; annealing census ;;
+    credit) main credit 3; fits credit; baselines credit; ablation credit; figures credit; annealing credit ;;
     synthfs) synthfs ;;
     *) echo "no such table: $table" >&2; exit 2 ;;
     esac

@@ -53,9 +53,6 @@ OWN = ["naive-bayes", "random", "staged", "staged-h1"]
 BASELINES = ["naive", "aug-private", "aim", "naive-bayes", "random"]
 ROUNDS = (4, 10, 32, 96)
 
-# Tables with annealing.
-ANNEALED = ["adult", "magic"]
-
 # Numbers of steps of each fit at which NLLs are stored, and the number at which they are compared with the printed ones.
 FIT_STEPS = (5, 20, 100)
 FEW = 5
@@ -73,7 +70,7 @@ SETTINGS = {
     **{f"{data}-participation-{p}": PLOTTED for data in TABLES for p in ("0.05", "0.3", "0.5")},
     **{f"{data}-skew-{beta}": PLOTTED for data in TABLES for beta in ("0.05", "0.1", "0.3", "0.8")},
     **{f"{data}-four-steps-{rounds}": ["naive", "aug-private"] for data in TABLES for rounds in (4, 10, 32)},
-    **{f"{data}-anneal-{epsilon}": METHODS for data in ANNEALED for epsilon in (1, 2, 3, 5)},
+    **{f"{data}-anneal-{epsilon}": METHODS for data in TABLES for epsilon in (1, 2, 3, 5)},
     "adult-ours-fit-20": ["dist-aim", "naive", "aug-private", "naive-bayes", "random"],
     "adult-all-rounds": ["naive", "aug-oracle", "aug-private"],
     "share-0.7": ["aug-private"],
@@ -321,7 +318,7 @@ def annealing(results):
             means = []
             for kind in ("error", "nll"):
                 of_runs = []
-                for data in ANNEALED:
+                for data in TABLES:
                     trials = {other: row["trials"] for other, row in by_method(results, f"{data}-anneal-{epsilon}").items()}
                     for run in range(len(trials[method])):
                         of_runs.append(ranks({other: runs[run][kind] for other, runs in trials.items()})[method])
@@ -335,11 +332,11 @@ def annealing(results):
 def annealed_rounds(results):
     """Errors at epsilon 1 with annealing, next to those at T = 10."""
     heading, rows = ["method"], []
-    for data in ANNEALED:
+    for data in TABLES:
         heading += [f"{data}: annealed", "rounds", "T = 10"]
     for method in METHODS:
         cells = []
-        for data in ANNEALED:
+        for data in TABLES:
             row = by_method(results, f"{data}-anneal-1")[method]
             rounds = [run["rounds"] for run in row["trials"]]
             fixed = by_method(results, f"{data}-printed")[method]
