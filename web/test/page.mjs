@@ -10,8 +10,8 @@ import { join } from "node:path";
 import { firstLoad } from "./load.mjs";
 import { checkReleases } from "./releases.mjs";
 import {
-  PASSWORD, SIZES, Server, TIMEOUT_MS, check, confirmAll, confirmColumns, dataFile, longestFrame, looker, measureFrames,
-  openBrowser, program, run, watchErrors,
+  PASSWORD, SIZES, Server, TIMEOUT_MS, check, confirmAll, confirmColumns, createAccount, dataFile, longestFrame, looker,
+  measureFrames, openBrowser, program, run, watchErrors,
 } from "./support.mjs";
 
 const file = dataFile("compas.csv") ?? new URL("small.csv", import.meta.url).pathname;
